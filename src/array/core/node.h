@@ -1,0 +1,83 @@
+/* node.h: the graph node, its specification, and the one way to make one.
+ *
+ * A node never points at handles, only at (node, output) pairs of its inputs, so several outputs form no cycle.
+ * Release and evaluation use explicit work lists, never recursion. */
+#ifndef ARRAY_NODE_H
+#define ARRAY_NODE_H
+#include <stdatomic.h>
+#include "base/auto.h"
+#include "ingot/array.h"
+#include "ingot/transform.h"
+
+typedef enum op_code {
+#define OP(name, ...) OP_##name,
+#include "array/ops.def"
+#undef OP
+    N_OPS
+} op_code;
+
+#define CALL_MAX_INTS (3 * (IG_MAX_NDIM + 1) + 4)
+#define NODE_MAX_OUT 3
+
+/* What an array is before it has bytes. dim[0] of a row-symbol array is the capacity. */
+typedef struct spec {
+    ig_dtype dtype;
+    int8_t ndim;
+    int8_t sym;                    /* 0, or 1 + index of the row symbol that dim[0] stands for */
+    int64_t dim[IG_MAX_NDIM];
+} spec;
+
+/* Where an evaluated array's bytes are. Strides in elements, may be 0 or negative. */
+typedef struct layout {
+    struct buffer *buf;            /* held; NULL before evaluation (and inside traces) */
+    int64_t offset;                /* bytes from buf->ptr to element 0 */
+    int64_t stride[IG_MAX_NDIM];
+} layout;
+
+/* Arguments of one operation while it is being built: what a shape rule sees. */
+typedef struct op_call {
+    op_code op;
+    int n_in;
+    ig_array in[IG_MAX_INPUTS];    /* optional inputs may be empty */
+    int n_i;
+    int64_t i[CALL_MAX_INTS];
+    int n_f;
+    double f[4];
+} op_call;
+
+struct ig_node {
+    atomic_int refs;
+    uint16_t op;
+    uint8_t n_out;
+    uint8_t done;                  /* outputs have bytes */
+    int32_t n_in, n_i, n_f;
+    struct trace *trace;           /* trace this node belongs to, or NULL (borrowed) */
+    ig_state *state;               /* OP_state: which one; for in-place writes: the state written (borrowed) */
+    uint32_t version;              /* version of the state that this node is; consumed when another node wrote it */
+    uint32_t mark;                 /* scratch of walks */
+    ig_array *in;                  /* held inputs; all four point into this allocation */
+    int64_t *i;
+    double *f;
+    spec *out;                     /* [n_out] */
+    layout *lay;                   /* [n_out] */
+};
+
+/* Shape and type rule of a family: checks the call, fills ret_out[0..n_out). It may also rewrite call->i (normalise
+ * axes). Messages name the operation, the argument and the shapes. */
+typedef ig_status (*shape_rule)(op_call *call, spec *ret_out, int *ret_n_out);
+typedef struct op_info {
+    const char *name;
+    const char *rule_name;
+    shape_rule shape;
+    const char *doc;
+} op_info;
+extern const op_info op_table[N_OPS];
+
+/* The one way to make an operation node: empty inputs pass through as empty, the rule runs, the node joins the
+ * innermost scope. Multi-output operations: take {r.node, 0..n_out-1}. */
+ig_array node_apply(op_call *call);
+static inline const spec *node_spec(ig_array a) { return &a.node->out[a.out]; }
+static inline const layout *node_layout(ig_array a) { return &a.node->lay[a.out]; }
+void node_hold(ig_node *n);
+void node_drop(ig_node *n);
+#endif

@@ -1,0 +1,58 @@
+/* kernels.h: a table of CPU kernels and the structs that its slots take. */
+#ifndef CPU_KERNELS_H
+#define CPU_KERNELS_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "array/core/node.h"
+
+/* A group-quantised matrix where it lies (MLX layout, row-major, contiguous). */
+typedef struct qmat {
+    const uint8_t *codes;          /* N rows of K * bits / 8 bytes */
+    const void *scales, *biases;   /* N rows of K / group of sb_type */
+    int64_t n, k;
+    int32_t group, bits;
+    ig_dtype sb_type;              /* f32, f16, bf16 */
+} qmat;
+
+#define KV_PAGE 64                 /* positions in a page */
+#define KV_SPLIT 256               /* positions in a split */
+/* A page of a pool: K then V; each n_kv heads x 64 positions x head_dim of kv_type; for int8 the codes of K and V, then the
+ * scales f32 [2][n_kv][64]. Bytes of one page: */
+static inline int64_t kv_page_bytes(int64_t n_kv, int64_t head_dim, ig_dtype kv_type)
+{
+    int64_t el = kv_type == IG_I8 ? 1 : kv_type == IG_F32 ? 4 : 2;
+    return 2 * n_kv * KV_PAGE * (head_dim * el + (kv_type == IG_I8 ? 4 : 0));
+}
+
+typedef struct attend_args {
+    int n_rows;                    /* query rows, <= 64, ascending positions not required */
+    const float *const *q;         /* [n_rows] head_dim floats each */
+    float *const *o;               /* [n_rows] results */
+    const int32_t *pos;            /* [n_rows] row i sees positions 0..pos[i] */
+    const char *pool;              /* page 0 */
+    const int32_t *pages;          /* of the sequence; valid for all positions seen */
+    int64_t n_kv, head_dim;
+    int64_t kv_head;
+    ig_dtype kv_type;              /* f32, f16, bf16, i8 */
+    float scale;
+    int64_t split0, split1;        /* positions [split0 * KV_SPLIT, split1 * KV_SPLIT); with part != NULL the un-normalised result of one split */
+    float *part;                   /* NULL: combine all splits in order and divide; else [n_rows][head_dim + 2]: o, m, l */
+} attend_args;
+
+typedef void (*ew1_fn)(float *y, const float *a, size_t n);
+typedef void (*ew2_fn)(float *y, const float *a, const float *b, size_t n);
+
+typedef struct kernels {
+    const char *isa;
+    ew1_fn ew1[N_OPS];             /* f32 elementwise by op_code (negative .. rint, unary_float); NULL where not of that arity */
+    ew2_fn ew2[N_OPS];             /* add subtract multiply divide maximum minimum (others may be NULL: generic loops serve) */
+#define SLOT(ret, name, args) ret (*name) args;
+#include "array/cpu/kernels.def"
+#undef SLOT
+} kernels;
+
+extern const kernels kernels_ref;
+const kernels *kernels_current(void);           /* the table chosen by ig_device_set_isa */
+const kernels *kernels_find(const char *isa);   /* NULL when this machine cannot */
+#endif
