@@ -1,0 +1,268 @@
+/* file.c: whole files (contract in file.h). */
+#define _GNU_SOURCE /* MADV_POPULATE_READ, MAP_FIXED with MAP_NORESERVE */
+#include "base/file.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "base/digest.h"
+
+#define HUGE_PAGE ((size_t)2 << 20)
+#define READ_STEP ((size_t)256 * 1024)
+#define WALK_MAX_BYTES ((size_t)64 << 20) /* all names of a walk together */
+#define WALK_MAX_DEPTH 32
+
+/* Address space first, then the file over it: the only way to choose the alignment. */
+static ig_status map_aligned(file_map *m, const char *path)
+{
+    size_t n_base;
+    if (!mem_add(m->n_bytes, 2 * HUGE_PAGE, &n_base))
+        return ig_fail(IG_ELIMIT, "%s: too large to map", path);
+    void *base = mmap(NULL, n_base, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED)
+        return ig_fail(IG_ENOMEM, "%s: no address space for %zu bytes", path, n_base);
+    m->base = base;
+    m->n_base = n_base;
+    uint8_t *at = (uint8_t *)(((uintptr_t)base + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1));
+    if (m->n_bytes > 0) {
+        if (mmap(at, m->n_bytes, PROT_READ, MAP_PRIVATE | MAP_FIXED, m->fd, 0) == MAP_FAILED)
+            return ig_fail(IG_EIO, "%s: cannot map: %s", path, strerror(errno));
+        (void)madvise(at, m->n_bytes, MADV_HUGEPAGE);
+    }
+    m->bytes = at;
+    return IG_OK;
+}
+
+static ig_status check_regular(const struct stat *st, size_t max_bytes, const char *path)
+{
+    if (!S_ISREG(st->st_mode)) return ig_fail(IG_EINVAL, "%s: not a regular file", path);
+    if ((uint64_t)st->st_size > max_bytes)
+        return ig_fail(IG_ELIMIT, "%s: %lld bytes, at most %zu are read", path,
+                       (long long)st->st_size, max_bytes);
+    return IG_OK;
+}
+
+ig_status file_map_open(const char *path, size_t max_bytes, file_map *ret_map)
+{
+    AUTO(file_map) m = FILE_MAP_NONE;
+    TRY(io_open(path, O_RDONLY | O_NONBLOCK, 0, &m.fd)); /* a FIFO must not hang us */
+    TRY(io_fstat(m.fd, &m.st, path));
+    TRY(check_regular(&m.st, max_bytes, path));
+    m.n_bytes = (size_t)m.st.st_size;
+    TRY(map_aligned(&m, path));
+    *ret_map = m;
+    m = FILE_MAP_NONE;
+    return IG_OK;
+}
+
+void file_map_done(file_map *m)
+{
+    if (m->base) (void)munmap(m->base, m->n_base);
+    io_close(m->fd);
+    *m = FILE_MAP_NONE;
+}
+
+void file_map_populate(const file_map *m)
+{
+    if (m->n_bytes == 0) return;
+    uint8_t *at = (uint8_t *)(uintptr_t)m->bytes;
+    if (madvise(at, m->n_bytes, MADV_POPULATE_READ) != 0) /* Linux before 5.14 */
+        (void)madvise(at, m->n_bytes, MADV_WILLNEED);
+}
+
+static ig_status read_to_end(int fd, size_t max_bytes, const char *path, buf *b)
+{
+    AUTO(mem_ptr) step = mem_alloc(READ_STEP);
+    if (!step) return IG_ENOMEM;
+    for (size_t got = READ_STEP; got == READ_STEP;) {
+        TRY(io_read(fd, step, READ_STEP, &got, path));
+        buf_add(b, step, got);
+        if (b->status == IG_ELIMIT)
+            return ig_fail(IG_ELIMIT, "%s: more than %zu bytes", path, max_bytes);
+        TRY(buf_status(b));
+    }
+    return IG_OK;
+}
+
+ig_status file_read(const char *path, size_t max_bytes, buf *ret_buf)
+{
+    buf_init(ret_buf, max_bytes);
+    int fd;
+    TRY(io_open(path, O_RDONLY, 0, &fd));
+    ig_status s = read_to_end(fd, max_bytes, path, ret_buf);
+    io_close(fd);
+    if (s != IG_OK) buf_done(ret_buf);
+    return s;
+}
+
+/* dirname without its quirks: what a new entry of path must be synced in */
+static ig_status parent_of(const char *path, buf *ret_dir)
+{
+    buf_init(ret_dir, FILE_PATH_MAX);
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/') n--;
+    while (n > 0 && path[n - 1] != '/') n--;
+    while (n > 1 && path[n - 1] == '/') n--;
+    if (n == 0)
+        buf_char(ret_dir, '.');
+    else
+        buf_add(ret_dir, path, n);
+    return buf_status(ret_dir);
+}
+
+static ig_status write_new(const char *path, const void *p, size_t n, mode_t mode)
+{
+    int fd;
+    TRY(io_open(path, O_WRONLY | O_CREAT | O_EXCL, mode, &fd));
+    ig_status s = io_write(fd, p, n, path);
+    if (s == IG_OK) s = io_fdatasync(fd, path);
+    io_close(fd);
+    return s;
+}
+
+ig_status file_write_atomic(const char *path, const void *p, size_t n, mode_t mode)
+{
+    uint8_t unique[6];
+    TRY(random_bytes(unique, sizeof unique));
+    AUTO(buf) tmp, dir;
+    buf_init(&tmp, FILE_PATH_MAX);
+    buf_init(&dir, FILE_PATH_MAX);
+    buf_printf(&tmp, "%s.tmp-", path);
+    buf_hex(&tmp, unique, sizeof unique);
+    TRY(buf_status(&tmp));
+    TRY(parent_of(path, &dir));
+    ig_status s = write_new(tmp.data, p, n, mode);
+    if (s == IG_OK) s = io_rename(tmp.data, path);
+    if (s != IG_OK) {
+        (void)unlink(tmp.data); /* best effort: the failure to report is the first one */
+        return s;
+    }
+    return io_fsync_dir(dir.data);
+}
+
+ig_status file_mkdirs(const char *path, mode_t mode)
+{
+    AUTO(buf) part, dir;
+    buf_init(&part, FILE_PATH_MAX);
+    buf_init(&dir, FILE_PATH_MAX);
+    for (size_t i = 0; path[i];) {
+        size_t start = i;
+        while (path[i] == '/') i++;
+        while (path[i] && path[i] != '/') i++;
+        buf_add(&part, path + start, i - start);
+        TRY(buf_status(&part));
+        if (part.data[part.n - 1] == '/') continue; /* the root, or a trailing slash */
+        bool existed;
+        TRY(io_mkdir(part.data, mode, &existed));
+        if (existed) continue;
+        buf_done(&dir);
+        TRY(parent_of(part.data, &dir));
+        TRY(io_fsync_dir(dir.data));
+    }
+    return IG_OK;
+}
+
+bool file_exists(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0;
+}
+
+ig_status file_join(buf *ret_path, const char *dir, const char *name)
+{
+    buf_init(ret_path, FILE_PATH_MAX);
+    size_t n = strlen(dir);
+    buf_add(ret_path, dir, n);
+    if (n > 0 && dir[n - 1] != '/') buf_char(ret_path, '/');
+    buf_str(ret_path, name);
+    if (ret_path->status == IG_ELIMIT)
+        return ig_fail(IG_ELIMIT, "%s/%s: path longer than %d bytes", dir, name, FILE_PATH_MAX);
+    return buf_status(ret_path);
+}
+
+typedef struct walk {
+    const char *dir;
+    buf names;   /* found so far, each followed by NUL */
+    size_t n;    /* names */
+} walk;
+
+static ig_status walk_dir(walk *w, const char *relative, int depth);
+
+/* `relative` is below w->dir; "" is the top. */
+static ig_status walk_entry(walk *w, const char *relative, const char *name, int depth)
+{
+    AUTO(buf) below, full;
+    buf_init(&below, FILE_PATH_MAX);
+    buf_init(&full, FILE_PATH_MAX);
+    ig_status s = file_join(&below, relative, name);
+    if (s == IG_OK) s = file_join(&full, w->dir, below.data);
+    if (s != IG_OK) return s;
+    struct stat st;
+    if (lstat(full.data, &st) != 0)
+        return ig_fail(IG_EIO, "%s: cannot examine: %s", full.data, strerror(errno));
+    if (S_ISDIR(st.st_mode)) return walk_dir(w, below.data, depth + 1);
+    if (!S_ISREG(st.st_mode))
+        return ig_fail(IG_EINVAL, "%s: neither a regular file nor a directory", full.data);
+    buf_add(&w->names, below.data, below.n + 1);
+    w->n++;
+    if (w->names.status == IG_ELIMIT) return ig_fail(IG_ELIMIT, "%s: too many files", w->dir);
+    return buf_status(&w->names);
+}
+
+static ig_status walk_dir(walk *w, const char *relative, int depth)
+{
+    if (depth > WALK_MAX_DEPTH)
+        return ig_fail(IG_ELIMIT, "%s/%s: more than %d directories deep", w->dir, relative,
+                       WALK_MAX_DEPTH);
+    AUTO(buf) full;
+    TRY(file_join(&full, w->dir, relative));
+    DIR *d = opendir(full.data);
+    if (!d)
+        return ig_fail(errno == ENOENT ? IG_ENOTFOUND : IG_EIO, "%s: cannot list: %s", full.data,
+                       strerror(errno));
+    ig_status s = IG_OK;
+    struct dirent *e;
+    while (s == IG_OK && (errno = 0, e = readdir(d))) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
+        s = walk_entry(w, relative, e->d_name, depth);
+    }
+    if (s == IG_OK && errno) s = ig_fail(IG_EIO, "%s: cannot list: %s", full.data, strerror(errno));
+    (void)closedir(d);
+    return s;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static ig_status visit(const walk *w, file_walk_fn fn, void *user)
+{
+    AUTO(mem_ptr) block = mem_calloc(w->n, sizeof(char *));
+    if (!block) return IG_ENOMEM;
+    const char **names = block, *at = w->names.data;
+    for (size_t i = 0; i < w->n; i++, at += strlen(at) + 1) names[i] = at;
+    qsort(names, w->n, sizeof *names, by_bytes);
+    for (size_t i = 0; i < w->n; i++) {
+        AUTO(buf) full;
+        struct stat st;
+        TRY(file_join(&full, w->dir, names[i]));
+        if (lstat(full.data, &st) != 0)
+            return ig_fail(IG_EIO, "%s: cannot examine: %s", full.data, strerror(errno));
+        TRY(fn(user, names[i], &st));
+    }
+    return IG_OK;
+}
+
+ig_status file_walk(const char *dir, file_walk_fn fn, void *user)
+{
+    walk w = {.dir = dir};
+    buf_init(&w.names, WALK_MAX_BYTES);
+    ig_status s = walk_dir(&w, "", 0);
+    if (s == IG_OK) s = visit(&w, fn, user);
+    buf_done(&w.names);
+    return s;
+}

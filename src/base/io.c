@@ -1,0 +1,221 @@
+/* io.c: raw calls on files (contract in io.h). One call of an io_ function is one step of the fault
+ * counter, however many system calls it takes. The fault is process-wide by intent, like the one of
+ * mem.c. */
+#define _GNU_SOURCE /* strerror_r as GNU has it */
+#include "base/io.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static atomic_int_least64_t n_calls;
+static atomic_bool armed; /* read without the lock: nobody pays when nothing is armed */
+static pthread_mutex_t fault_lock = PTHREAD_MUTEX_INITIALIZER;
+static io_fault fault; /* under fault_lock */
+
+void io_fault_arm(io_fault f)
+{
+    (void)pthread_mutex_lock(&fault_lock);
+    fault = f;
+    atomic_store(&armed, f.n > 0);
+    (void)pthread_mutex_unlock(&fault_lock);
+}
+
+int64_t io_n_calls(void)
+{
+    return atomic_load(&n_calls);
+}
+
+/* Counts this call; true when it is to fail as *ret_fault says. */
+static bool fault_here(io_fault *ret_fault)
+{
+    atomic_fetch_add_explicit(&n_calls, 1, memory_order_relaxed);
+    if (!atomic_load(&armed)) return false;
+    (void)pthread_mutex_lock(&fault_lock);
+    bool hit = fault.n == 1;
+    *ret_fault = fault;
+    if (fault.n > 1 || (hit && !fault.sticky)) fault.n--;
+    atomic_store(&armed, fault.n > 0);
+    (void)pthread_mutex_unlock(&fault_lock);
+    return hit;
+}
+
+/* What the fault says: dies, or gives the errno to report. */
+static int strike(const io_fault *f)
+{
+    if (f->kill) (void)raise(SIGKILL);
+    return f->err;
+}
+
+/* The errno to fail with before the call is made; 0 to go on. */
+static int fault_errno(void)
+{
+    io_fault f;
+    return fault_here(&f) ? strike(&f) : 0;
+}
+
+static ig_status refused(const char *what, const char *verb, int err)
+{
+    char text[128];
+    ig_status code = err == ENOENT ? IG_ENOTFOUND : err == ENOMEM ? IG_ENOMEM : IG_EIO;
+    return ig_fail(code, "%s: cannot %s: %s", what, verb, strerror_r(err, text, sizeof text));
+}
+
+ig_status io_open(const char *path, int flags, mode_t mode, int *ret_fd)
+{
+    int err = fault_errno(), fd = -1;
+    while (!err && (fd = open(path, flags | O_CLOEXEC, mode)) < 0) {
+        if (errno != EINTR) err = errno;
+    }
+    if (err) return refused(path, "open", err);
+    *ret_fd = fd;
+    return IG_OK;
+}
+
+ig_status io_fstat(int fd, struct stat *ret_st, const char *what)
+{
+    int err = fault_errno();
+    struct stat st;
+    if (!err && fstat(fd, &st) != 0) err = errno;
+    if (err) return refused(what, "examine", err);
+    *ret_st = st;
+    return IG_OK;
+}
+
+/* offset < 0: the file's own position */
+static ig_status read_full(int fd, void *p, size_t n, int64_t offset, size_t *ret_n,
+                           const char *what)
+{
+    int err = fault_errno();
+    size_t done = 0;
+    while (!err && done < n) {
+        char *to = (char *)p + done;
+        ssize_t got = offset < 0 ? read(fd, to, n - done)
+                                 : pread(fd, to, n - done, (off_t)(offset + (int64_t)done));
+        if (got == 0) break;
+        if (got > 0) done += (size_t)got;
+        if (got < 0 && errno != EINTR) err = errno;
+    }
+    if (err) return refused(what, "read", err);
+    *ret_n = done;
+    return IG_OK;
+}
+
+ig_status io_read(int fd, void *p, size_t n, size_t *ret_n, const char *what)
+{
+    return read_full(fd, p, n, -1, ret_n, what);
+}
+
+ig_status io_pread(int fd, void *p, size_t n, int64_t offset, size_t *ret_n, const char *what)
+{
+    if (offset < 0) return ig_fail(IG_EINVAL, "%s: cannot read at a negative offset", what);
+    return read_full(fd, p, n, offset, ret_n, what);
+}
+
+/* The errno of the first failure, or 0. offset < 0: the file's own position */
+static int write_all(int fd, const void *p, size_t n, int64_t offset)
+{
+    for (size_t done = 0; done < n;) {
+        const char *from = (const char *)p + done;
+        ssize_t put = offset < 0 ? write(fd, from, n - done)
+                                 : pwrite(fd, from, n - done, (off_t)(offset + (int64_t)done));
+        if (put > 0) done += (size_t)put;
+        if (put == 0) return ENOSPC;
+        if (put < 0 && errno != EINTR) return errno;
+    }
+    return 0;
+}
+
+static ig_status write_full(int fd, const void *p, size_t n, int64_t offset, const char *what)
+{
+    io_fault f;
+    int err;
+    if (fault_here(&f)) {
+        if (f.short_write) (void)write_all(fd, p, n / 2, offset);
+        err = strike(&f);
+    } else {
+        err = write_all(fd, p, n, offset);
+    }
+    return err ? refused(what, "write", err) : IG_OK;
+}
+
+ig_status io_write(int fd, const void *p, size_t n, const char *what)
+{
+    return write_full(fd, p, n, -1, what);
+}
+
+ig_status io_pwrite(int fd, const void *p, size_t n, int64_t offset, const char *what)
+{
+    if (offset < 0) return ig_fail(IG_EINVAL, "%s: cannot write at a negative offset", what);
+    return write_full(fd, p, n, offset, what);
+}
+
+ig_status io_fdatasync(int fd, const char *what)
+{
+    int err = fault_errno();
+    /* Not retried, not even after EINTR: after a failed sync nobody knows what the disk holds. */
+    if (!err && fdatasync(fd) != 0) err = errno;
+    return err ? refused(what, "sync", err) : IG_OK;
+}
+
+ig_status io_fsync_dir(const char *dir)
+{
+    int err = fault_errno(), fd = -1;
+    if (!err && (fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0) err = errno;
+    if (!err && fsync(fd) != 0) err = errno;
+    io_close(fd);
+    return err ? refused(dir, "sync the directory", err) : IG_OK;
+}
+
+ig_status io_rename(const char *from, const char *to)
+{
+    int err = fault_errno();
+    if (!err && rename(from, to) != 0) err = errno;
+    return err ? refused(to, "move the new file into place", err) : IG_OK;
+}
+
+ig_status io_unlink(const char *path)
+{
+    int err = fault_errno();
+    if (!err && unlink(path) != 0) err = errno;
+    return err ? refused(path, "delete", err) : IG_OK;
+}
+
+ig_status io_mkdir(const char *path, mode_t mode, bool *ret_existed)
+{
+    int err = fault_errno();
+    if (!err && mkdir(path, mode) != 0) err = errno;
+    struct stat st;
+    bool existed = err == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    if (err && !existed) return refused(path, "make the directory", err);
+    *ret_existed = existed;
+    return IG_OK;
+}
+
+ig_status io_ftruncate(int fd, int64_t n, const char *what)
+{
+    int err = fault_errno();
+    while (!err && ftruncate(fd, (off_t)n) != 0) {
+        if (errno != EINTR) err = errno;
+    }
+    return err ? refused(what, "set the length", err) : IG_OK;
+}
+
+ig_status io_fallocate(int fd, int64_t n, const char *what)
+{
+    int err = fault_errno();
+    if (!err) {
+        do err = posix_fallocate(fd, 0, (off_t)n);
+        while (err == EINTR);
+    }
+    return err ? refused(what, "reserve space", err) : IG_OK;
+}
+
+void io_close(int fd)
+{
+    if (fd >= 0) (void)close(fd);
+}
