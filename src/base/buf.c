@@ -7,10 +7,7 @@
 
 #define FIRST_CAP 64
 
-void buf_init(buf *b, size_t max)
-{
-    *b = (buf){.max = max};
-}
+void buf_init(buf *b, size_t max) { *b = (buf){.max = max}; }
 
 void buf_done(buf *b)
 {
@@ -63,15 +60,9 @@ void buf_add(buf *b, const void *p, size_t n)
     commit(b, n);
 }
 
-void buf_str(buf *b, const char *s)
-{
-    buf_add(b, s, strlen(s));
-}
+void buf_str(buf *b, const char *s) { buf_add(b, s, strlen(s)); }
 
-void buf_char(buf *b, char c)
-{
-    buf_add(b, &c, 1);
-}
+void buf_char(buf *b, char c) { buf_add(b, &c, 1); }
 
 void buf_printf(buf *b, const char *format, ...)
 {

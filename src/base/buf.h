@@ -7,24 +7,28 @@
 #include "base/mem.h"
 
 typedef struct buf {
-    char *data;        /* owned; NULL while empty */
-    size_t n;          /* bytes used */
-    size_t cap;        /* bytes allocated */
-    size_t max;        /* bytes allowed */
-    ig_status status;  /* first failure */
+    char *data;       /* owned; NULL while empty */
+    size_t n;         /* bytes used */
+    size_t cap;       /* bytes allocated */
+    size_t max;       /* bytes allowed */
+    ig_status status; /* first failure */
 } buf;
 
 void buf_init(buf *b, size_t max);
-void buf_done(buf *b);                                /* frees; safe twice */
-static inline void buf_auto(buf *b) { buf_done(b); }  /* AUTO(buf) b; buf_init(&b, MAX); */
-void buf_clear(buf *b);                               /* keeps the memory, forgets content and failure */
+void buf_done(buf *b); /* frees; safe twice */
+/* AUTO(buf) b; buf_init(&b, MAX); */
+static inline void buf_auto(buf *b) { buf_done(b); }
+void buf_clear(buf *b); /* keeps the memory, forgets content and failure */
 void buf_add(buf *b, const void *p, size_t n);
 void buf_str(buf *b, const char *s);
 void buf_char(buf *b, char c);
 IG_PRINTF(2, 3) void buf_printf(buf *b, const char *format, ...);
-void buf_json_string(buf *b, const char *s, size_t n); /* with quotes; control characters, quote, backslash escaped; UTF-8 kept */
-void buf_base64(buf *b, const void *p, size_t n);     /* RFC 4648 standard, padded */
-void buf_hex(buf *b, const void *p, size_t n);        /* lower case */
-IG_MUST_USE ig_status buf_status(const buf *b);       /* IG_OK, or the first failure, recorded */
-char *buf_take(buf *b);                               /* hands over the NUL-terminated data (never NULL when status is OK); b is empty again */
+/* With quotes; control characters, quote and backslash escaped; UTF-8 kept as it is. */
+void buf_json_string(buf *b, const char *s, size_t n);
+void buf_base64(buf *b, const void *p, size_t n); /* RFC 4648 standard, padded */
+void buf_hex(buf *b, const void *p, size_t n);    /* lower case */
+/* IG_OK, or the first failure, recorded. */
+IG_MUST_USE ig_status buf_status(const buf *b);
+/* Hands over the NUL-terminated data (never NULL when the status is OK); b is empty again. */
+char *buf_take(buf *b);
 #endif

@@ -10,20 +10,11 @@ static int64_t now_ns(clockid_t id)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-int64_t clock_mono_us(void)
-{
-    return now_ns(CLOCK_MONOTONIC) / 1000;
-}
+int64_t clock_mono_us(void) { return now_ns(CLOCK_MONOTONIC) / 1000; }
 
-int64_t clock_mono_ns(void)
-{
-    return now_ns(CLOCK_MONOTONIC);
-}
+int64_t clock_mono_ns(void) { return now_ns(CLOCK_MONOTONIC); }
 
-int64_t clock_wall_us(void)
-{
-    return now_ns(CLOCK_REALTIME) / 1000;
-}
+int64_t clock_wall_us(void) { return now_ns(CLOCK_REALTIME) / 1000; }
 
 void clock_rfc3339(int64_t wall_us, char out[CLOCK_RFC3339_N])
 {

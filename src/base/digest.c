@@ -15,10 +15,7 @@
 
 _Static_assert(sizeof(SHA256_CTX) <= sizeof(sha256_ctx), "OpenSSL's context has grown");
 
-static SHA256_CTX *ctx(sha256_ctx *c)
-{
-    return (SHA256_CTX *)(void *)c->state;
-}
+static SHA256_CTX *ctx(sha256_ctx *c) { return (SHA256_CTX *)(void *)c->state; }
 
 ig_status sha256_init(sha256_ctx *c)
 {
@@ -27,10 +24,7 @@ ig_status sha256_init(sha256_ctx *c)
     return IG_OK;
 }
 
-void sha256_add(sha256_ctx *c, const void *p, size_t n)
-{
-    (void)SHA256_Update(ctx(c), p, n);
-}
+void sha256_add(sha256_ctx *c, const void *p, size_t n) { (void)SHA256_Update(ctx(c), p, n); }
 
 void sha256_final(sha256_ctx *c, uint8_t out[SHA256_N])
 {
@@ -38,10 +32,7 @@ void sha256_final(sha256_ctx *c, uint8_t out[SHA256_N])
     sha256_done(c);
 }
 
-void sha256_done(sha256_ctx *c)
-{
-    OPENSSL_cleanse(c, sizeof *c);
-}
+void sha256_done(sha256_ctx *c) { OPENSSL_cleanse(c, sizeof *c); }
 
 void sha256(const void *p, size_t n, uint8_t out[SHA256_N])
 {
@@ -75,10 +66,7 @@ void hmac_sha256(const void *key, size_t n_key, const void *p, size_t n, uint8_t
     OPENSSL_cleanse(inner, sizeof inner);
 }
 
-bool digest_eq(const void *a, const void *b, size_t n)
-{
-    return CRYPTO_memcmp(a, b, n) == 0;
-}
+bool digest_eq(const void *a, const void *b, size_t n) { return CRYPTO_memcmp(a, b, n) == 0; }
 
 ig_status random_bytes(void *p, size_t n)
 {

@@ -185,8 +185,8 @@ ig_status file_join(buf *ret_path, const char *dir, const char *name)
 
 typedef struct walk {
     const char *dir;
-    buf names;   /* found so far, each followed by NUL */
-    size_t n;    /* names */
+    buf names; /* found so far, each followed by NUL */
+    size_t n;  /* names */
 } walk;
 
 static ig_status walk_dir(walk *w, const char *relative, int depth);

@@ -14,19 +14,16 @@
 typedef struct file_map {
     const uint8_t *bytes; /* NULL when not mapped; an empty file has n_bytes 0 */
     size_t n_bytes;
-    void *base;           /* reservation, owned */
+    void *base; /* reservation, owned */
     size_t n_base;
-    struct stat st;       /* at open: dev, ino, size, mtime, ctime */
-    int fd;               /* kept open; -1 when not mapped */
+    struct stat st; /* at open: dev, ino, size, mtime, ctime */
+    int fd;         /* kept open; -1 when not mapped */
 } file_map;
 #define FILE_MAP_NONE ((file_map){.fd = -1})
 
 IG_MUST_USE ig_status file_map_open(const char *path, size_t max_bytes, file_map *ret_map);
 void file_map_done(file_map *m);
-static inline void file_map_auto(file_map *m)
-{
-    file_map_done(m);
-}
+static inline void file_map_auto(file_map *m) { file_map_done(m); }
 /* Reads ahead into the page cache and page tables (MADV_POPULATE_READ); a hint, never fails. */
 void file_map_populate(const file_map *m);
 

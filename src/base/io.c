@@ -25,10 +25,7 @@ void io_fault_arm(io_fault f)
     (void)pthread_mutex_unlock(&fault_lock);
 }
 
-int64_t io_n_calls(void)
-{
-    return atomic_load(&n_calls);
-}
+int64_t io_n_calls(void) { return atomic_load(&n_calls); }
 
 /* Counts this call; true when it is to fail as *ret_fault says. */
 static bool fault_here(io_fault *ret_fault)

@@ -37,7 +37,8 @@ ig_status json_parse(const char *what, str text, size_t max_bytes, int max_depth
         return ig_fail(IG_ELIMIT, "%s: JSON nested %d deep, at most %d is read", what, depth,
                        max_depth);
     json_error_t e;
-    json_t *j = json_loadb(text.p ? text.p : "", text.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &e);
+    json_t *j =
+        json_loadb(text.p ? text.p : "", text.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &e);
     if (!j && json_error_code(&e) == json_error_out_of_memory)
         return ig_fail(IG_ENOMEM, "%s: out of memory while reading JSON", what);
     if (!j)

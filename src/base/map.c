@@ -25,20 +25,17 @@ typedef struct chunk {
 } chunk;
 
 struct map {
-    entry *entries;   /* [cap_entries], owned */
+    entry *entries; /* [cap_entries], owned */
     size_t n_entries;
     size_t cap_entries;
     size_t max_entries;
-    uint32_t *slots;  /* [n_slots], owned: entry number + 1, 0 free; a power of two */
-    size_t n_slots;   /* at least twice cap_entries */
-    chunk *chunks;    /* newest first, owned */
+    uint32_t *slots; /* [n_slots], owned: entry number + 1, 0 free; a power of two */
+    size_t n_slots;  /* at least twice cap_entries */
+    chunk *chunks;   /* newest first, owned */
     uint64_t seed[2];
 };
 
-static uint64_t rotl(uint64_t x, int n)
-{
-    return x << n | x >> (64 - n);
-}
+static uint64_t rotl(uint64_t x, int n) { return x << n | x >> (64 - n); }
 
 static void sip_round(uint64_t v[4])
 {
@@ -182,10 +179,7 @@ bool map_get(const map *m, str key, int64_t *ret_value)
     return true;
 }
 
-size_t map_n(const map *m)
-{
-    return m->n_entries;
-}
+size_t map_n(const map *m) { return m->n_entries; }
 
 void map_at(const map *m, size_t i, str *ret_key, int64_t *ret_value)
 {

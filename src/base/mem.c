@@ -21,20 +21,11 @@ void mem_fault_arm(int64_t n, bool sticky)
     atomic_store(&fault_left, n);
 }
 
-int64_t mem_fault_hits(void)
-{
-    return atomic_load(&fault_hits);
-}
+int64_t mem_fault_hits(void) { return atomic_load(&fault_hits); }
 
-int64_t mem_n_allocs(void)
-{
-    return atomic_load_explicit(&n_allocs, RELAXED);
-}
+int64_t mem_n_allocs(void) { return atomic_load_explicit(&n_allocs, RELAXED); }
 
-int64_t mem_n_live(void)
-{
-    return atomic_load_explicit(&n_live, RELAXED);
-}
+int64_t mem_n_live(void) { return atomic_load_explicit(&n_live, RELAXED); }
 
 /* Counts one allocation down; true when it is the one to fail. */
 static bool fault_here(void)
@@ -103,10 +94,7 @@ void *mem_dup(const void *p, size_t n_bytes)
     return copy;
 }
 
-char *mem_strdup(const char *s)
-{
-    return mem_dup(s, strlen(s) + 1);
-}
+char *mem_strdup(const char *s) { return mem_dup(s, strlen(s) + 1); }
 
 void mem_free(void *p)
 {

@@ -10,10 +10,18 @@ static _Thread_local status_record root;
 static _Thread_local status_record *top; /* NULL stands for &root */
 
 static const char *const names[] = {
-    [IG_OK] = "IG_OK",           [IG_EINVAL] = "IG_EINVAL",       [IG_ESHAPE] = "IG_ESHAPE",
-    [IG_EDTYPE] = "IG_EDTYPE",   [IG_ENOMEM] = "IG_ENOMEM",       [IG_EIO] = "IG_EIO",
-    [IG_EFORMAT] = "IG_EFORMAT", [IG_EDEVICE] = "IG_EDEVICE",     [IG_ELIMIT] = "IG_ELIMIT",
-    [IG_ECANCELLED] = "IG_ECANCELLED", [IG_EVERIFY] = "IG_EVERIFY", [IG_ENOTFOUND] = "IG_ENOTFOUND",
+    [IG_OK] = "IG_OK",
+    [IG_EINVAL] = "IG_EINVAL",
+    [IG_ESHAPE] = "IG_ESHAPE",
+    [IG_EDTYPE] = "IG_EDTYPE",
+    [IG_ENOMEM] = "IG_ENOMEM",
+    [IG_EIO] = "IG_EIO",
+    [IG_EFORMAT] = "IG_EFORMAT",
+    [IG_EDEVICE] = "IG_EDEVICE",
+    [IG_ELIMIT] = "IG_ELIMIT",
+    [IG_ECANCELLED] = "IG_ECANCELLED",
+    [IG_EVERIFY] = "IG_EVERIFY",
+    [IG_ENOTFOUND] = "IG_ENOTFOUND",
     [IG_EUNSUPPORTED] = "IG_EUNSUPPORTED",
 };
 _Static_assert(sizeof(names) / sizeof(names[0]) == IG_EUNSUPPORTED + 1, "a status has no name");
@@ -24,10 +32,7 @@ const char *ig_status_name(ig_status s)
     return names[s];
 }
 
-status_record *status_top(void)
-{
-    return top ? top : &root;
-}
+status_record *status_top(void) { return top ? top : &root; }
 
 static void empty(status_record *r)
 {
@@ -56,20 +61,11 @@ ig_status status_pop(status_record *r)
     return r->code;
 }
 
-const char *ig_error_message(void)
-{
-    return status_top()->message;
-}
+const char *ig_error_message(void) { return status_top()->message; }
 
-ig_status ig_error_code(void)
-{
-    return status_top()->code;
-}
+ig_status ig_error_code(void) { return status_top()->code; }
 
-void ig_error_clear(void)
-{
-    empty(status_top());
-}
+void ig_error_clear(void) { empty(status_top()); }
 
 /* A cut must not leave half a character: messages end up in JSON. */
 static void trim_to_characters(char *s, size_t n)

@@ -7,10 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool str_eq(str a, str b)
-{
-    return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
-}
+bool str_eq(str a, str b) { return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0); }
 
 bool str_starts(str s, str prefix)
 {

@@ -35,15 +35,9 @@ static void rank_leave(int rank)
     memmove(held + i, held + i + 1, (size_t)(n_held - i) * sizeof held[0]);
 }
 #else
-static void rank_enter(int rank)
-{
-    (void)rank;
-}
+static void rank_enter(int rank) { (void)rank; }
 
-static void rank_leave(int rank)
-{
-    (void)rank;
-}
+static void rank_leave(int rank) { (void)rank; }
 #endif
 
 ig_status lock_init(lock *l, lock_rank rank)
@@ -54,10 +48,7 @@ ig_status lock_init(lock *l, lock_rank rank)
     return IG_OK;
 }
 
-void lock_done(lock *l)
-{
-    (void)pthread_mutex_destroy(&l->m);
-}
+void lock_done(lock *l) { (void)pthread_mutex_destroy(&l->m); }
 
 void lock_take(lock *l)
 {
@@ -82,15 +73,9 @@ ig_status cond_init(cond *c)
     return err ? ig_fail(IG_ENOMEM, "cannot make a condition: %s", strerror(err)) : IG_OK;
 }
 
-void cond_done(cond *c)
-{
-    (void)pthread_cond_destroy(&c->c);
-}
+void cond_done(cond *c) { (void)pthread_cond_destroy(&c->c); }
 
-void cond_wait(cond *c, lock *l)
-{
-    (void)pthread_cond_wait(&c->c, &l->m);
-}
+void cond_wait(cond *c, lock *l) { (void)pthread_cond_wait(&c->c, &l->m); }
 
 bool cond_wait_until(cond *c, lock *l, int64_t deadline_us)
 {
@@ -100,15 +85,9 @@ bool cond_wait_until(cond *c, lock *l, int64_t deadline_us)
     return pthread_cond_timedwait(&c->c, &l->m, &t) == 0;
 }
 
-void cond_signal(cond *c)
-{
-    (void)pthread_cond_signal(&c->c);
-}
+void cond_signal(cond *c) { (void)pthread_cond_signal(&c->c); }
 
-void cond_broadcast(cond *c)
-{
-    (void)pthread_cond_broadcast(&c->c);
-}
+void cond_broadcast(cond *c) { (void)pthread_cond_broadcast(&c->c); }
 
 typedef struct start {
     char name[NAME_N];
