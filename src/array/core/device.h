@@ -30,6 +30,10 @@ typedef struct step {
 
 /* Bump memory for step arguments (owned by a plan, or by one evaluation). */
 typedef struct step_mem step_mem;
+IG_MUST_USE ig_status step_mem_new(step_mem **ret_mem);
+void step_mem_free(step_mem *m);             /* NULL is fine */
+AUTO_FN(step_mem_ptr, step_mem *, step_mem_free)
+void step_mem_reset(step_mem *m);            /* forgets all that was given, keeps the memory */
 void *step_mem_get(step_mem *m, size_t n);   /* zeroed, 64-byte aligned; NULL (recorded) without memory */
 
 /* A group of graph nodes that runs as one step. Made by fuse/group.c, lowered by the device. */

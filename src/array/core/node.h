@@ -43,7 +43,16 @@ typedef struct op_call {
     int64_t i[CALL_MAX_INTS];
     int n_f;
     double f[4];
+    const char *error;             /* set by call_* when a list is too long; node_apply reports it */
 } op_call;
+
+/* Filling a call in the order of its row's arguments (what generated builders use). */
+void call_in(op_call *c, ig_array a);
+void call_arrays(op_call *c, const ig_array *xs, int n_xs);
+void call_int(op_call *c, int64_t v);
+void call_num(op_call *c, double v);
+void call_dims(op_call *c, const int64_t *d, int n_d);    /* count, then values */
+void call_axes(op_call *c, const int *a, int n_a);
 
 struct ig_node {
     atomic_int refs;
@@ -52,7 +61,7 @@ struct ig_node {
     uint8_t done;                  /* outputs have bytes */
     int32_t n_in, n_i, n_f;
     struct trace *trace;           /* trace this node belongs to, or NULL (borrowed) */
-    ig_state *state;               /* OP_state: which one; for in-place writes: the state written (borrowed) */
+    ig_state *state;               /* OP_state: which one; in-place writes: the state written; views of these too (borrowed) */
     uint32_t version;              /* version of the state that this node is; consumed when another node wrote it */
     uint32_t mark;                 /* scratch of walks */
     ig_array *in;                  /* held inputs; all four point into this allocation */
@@ -69,15 +78,20 @@ typedef struct op_info {
     const char *name;
     const char *rule_name;
     shape_rule shape;
+    const char *in_kinds;          /* a letter per input: 'r' required, 'o' optional (may be empty), 'l' the rest is a list */
+    const char *in_names;          /* names of the inputs, each followed by NUL */
     const char *doc;
 } op_info;
 extern const op_info op_table[N_OPS];
+const char *op_in_name(op_code op, int i);     /* "a", "weight", "arrays[3]" is "arrays" */
 
 /* The one way to make an operation node: empty inputs pass through as empty, the rule runs, the node joins the
  * innermost scope. Multi-output operations: take {r.node, 0..n_out-1}. */
 ig_array node_apply(op_call *call);
 static inline const spec *node_spec(ig_array a) { return &a.node->out[a.out]; }
 static inline const layout *node_layout(ig_array a) { return &a.node->lay[a.out]; }
-void node_hold(ig_node *n);
-void node_drop(ig_node *n);
+ig_node *node_hold(ig_node *n);
+void node_drop(ig_node *n);        /* NULL is fine */
+/* A node with room for its arguments, one reference, no outputs' bytes; leaves are made with it. Inputs are held. */
+IG_MUST_USE ig_status node_new(const op_call *call, const spec *out, int n_out, ig_node **ret_node);
 #endif
