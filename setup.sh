@@ -1,0 +1,61 @@
+#!/bin/sh
+# setup.sh: what building, the demo and the tests need from outside. Installs only what is missing.
+#
+#   ./setup.sh                        Debian packages; as root or by sudo, else prints the line to type
+#   ./setup.sh --venv NAME PKG...     build/venv-NAME with exactly these PyPI packages (name==version)
+#   ./setup.sh --sysroot aarch64      build/sysroot-aarch64: arm64 libraries for CROSS=aarch64
+set -e
+cd "$(dirname "$0")"
+
+BUILD_PACKAGES='gcc make pkg-config libssl-dev libjansson-dev libmicrohttpd-dev libpcre2-dev
+    libutf8proc-dev libcmocka-dev'
+DEMO_PACKAGES='ca-certificates curl jq openssl python3 python3-venv unzip xxd'
+TEST_PACKAGES='clang clang-format cppcheck g++ gcc-aarch64-linux-gnu git golang-go golang-golang-x-mod-dev
+    libc6-dev-arm64-cross qemu-user'
+
+missing_packages() {
+    for p in $BUILD_PACKAGES $DEMO_PACKAGES $TEST_PACKAGES; do
+        case $(dpkg-query -W -f '${Status}' "$p" 2>/dev/null) in
+        'install ok installed') ;;
+        *) printf ' %s' "$p" ;;
+        esac
+    done
+}
+
+install_packages() {
+    missing=$(missing_packages)
+    [ -z "$missing" ] && return 0
+    line="apt-get install -y --no-install-recommends$missing"
+    if [ "$(id -u)" -eq 0 ]; then
+        as_root=
+    elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+        as_root=sudo
+    else
+        echo "setup.sh: packages are missing; type: sudo $line" >&2
+        return 1
+    fi
+    echo "setup.sh: $line"
+    export DEBIAN_FRONTEND=noninteractive
+    $as_root $line >/dev/null || {
+        $as_root apt-get update -q >/dev/null
+        $as_root $line >/dev/null
+    }
+}
+
+# A stamp with the list of packages makes the second call free; a changed list makes a new one.
+make_venv() {
+    dir=build/venv-$1
+    shift
+    [ "$(cat "$dir/packages" 2>/dev/null)" = "$*" ] && return 0
+    rm -rf "$dir"
+    mkdir -p build
+    python3 -m venv "$dir"
+    "$dir/bin/pip" install --quiet --disable-pip-version-check "$@"
+    echo "$*" >"$dir/packages"
+}
+
+case $1 in
+'') install_packages ;;
+--venv) shift && make_venv "$@" ;;
+*) sed -n '2,6s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
+esac
