@@ -81,7 +81,7 @@ SRC_APP := $(filter-out src/cli/main.c,$(call find_c,src/server src/cli))
 OBJ_BASE := $(call objs,$(SRC_BASE))
 OBJ_INGOT := $(OBJ_BASE) $(call objs,$(SRC_ARRAY) $(SRC_IO)) \
     $(foreach i,$(VEC_ISAS),$(patsubst src/%.c,$(B)/obj/%.$(i).o,$(VEC_SRC))) \
-    $(if $(wildcard tools/opgen.c),$(B)/obj/gen/ops_builders.o)
+    $(B)/obj/gen/ops_builders.o
 OBJ_LM := $(call objs,$(SRC_LM))
 OBJ_APP := $(call objs,$(SRC_APP))
 OBJ_SUPPORT := $(patsubst tests/%.c,$(B)/tests/%.o,$(wildcard tests/support/*.c))
@@ -132,7 +132,7 @@ $(call say,CC,$<$(if $(2), ($(2))))
 $(Q)$(CC) $(ALL_CFLAGS) $(1) -MMD -MP -c $< -o $@
 endef
 
-GENERATED := $(if $(wildcard tools/opgen.c),$(GEN)/ops.stamp) $(EMBED)
+GENERATED := $(GEN)/ops.stamp $(EMBED)
 $(OBJ_INGOT) $(OBJ_LM) $(OBJ_APP): $(STAMP) | $(GENERATED)
 
 # A body that only one instruction set can have says which in its name: qmm_vnni.c.
