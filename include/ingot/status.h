@@ -35,7 +35,8 @@ typedef enum ig_status {
     IG_ECANCELLED = 9,   /* the caller or the client asked to stop */
     IG_EVERIFY = 10,     /* a digest, signature or proof does not match */
     IG_ENOTFOUND = 11,   /* a file, tensor, key or event does not exist */
-    IG_EUNSUPPORTED = 12 /* well-formed, but not something this build does */
+    IG_EUNSUPPORTED = 12, /* well-formed, but not something this build does */
+    IG_EBUSY = 13        /* not now: try again when something has finished */
 } ig_status;
 
 /* Short fixed name of a status: "IG_ESHAPE". Never NULL. */

@@ -23,8 +23,9 @@ static const char *const names[] = {
     [IG_EVERIFY] = "IG_EVERIFY",
     [IG_ENOTFOUND] = "IG_ENOTFOUND",
     [IG_EUNSUPPORTED] = "IG_EUNSUPPORTED",
+    [IG_EBUSY] = "IG_EBUSY",
 };
-_Static_assert(sizeof(names) / sizeof(names[0]) == IG_EUNSUPPORTED + 1, "a status has no name");
+_Static_assert(sizeof(names) / sizeof(names[0]) == IG_EBUSY + 1, "a status has no name");
 
 const char *ig_status_name(ig_status s)
 {
