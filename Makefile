@@ -105,7 +105,7 @@ ARCHIVES := $(B)/libapp.a $(B)/libingot-lm.a $(B)/libingot.a
 LIBRARIES := $(B)/libingot.a $(B)/libingot.so $(if $(SRC_LM),$(B)/libingot-lm.a $(B)/libingot-lm.so)
 PROGRAM := $(if $(wildcard src/cli/main.c),$(B)/ingot)
 
-.PHONY: all libs test quick lint format fuzz coverage bench quality demo examples tests install \
+.PHONY: all libs test quick fuzz-targets lint format fuzz coverage bench quality demo examples tests install \
     uninstall clean help setup generate
 all: $(LIBRARIES) $(PROGRAM)
 libs: $(LIBRARIES)
@@ -222,6 +222,7 @@ test: setup
 	@$(run_tests) $(TEST_BIN) $(FUZZ_BIN) $(if $(VARIANT),,$(TEST_SH))
 quick: $(QUICK_BIN)
 	@$(run_tests) $(QUICK_BIN)
+fuzz-targets: $(FUZZ_BIN)
 fuzz:
 	@tests/fuzz/run.sh
 coverage:
