@@ -1,11 +1,13 @@
-/* machine.h: three things that C cannot say about the core it runs on: the floating-point control word, the pause of a spin
- * loop, and a cheap clock. One block per architecture; everything else falls back to <fenv.h> and the system's clock. */
+/* machine.h: three things that C cannot say about the core it runs on: the floating-point
+ * control word, the pause of a spin loop, and a cheap clock. One block per architecture;
+ * everything else falls back to <fenv.h> and the system's clock. */
 #ifndef CPU_MACHINE_H
 #define CPU_MACHINE_H
 #include <stdint.h>
 
-/* fp_enter: round to nearest, no flushing of subnormals, exceptions masked; gives what to hand to fp_leave.
- * cpu_ticks: monotonic on one core, constant rate, unit unknown (the pool relates it to nanoseconds per run). */
+/* fp_enter: round to nearest, no flushing of subnormals, exceptions masked; gives what to hand
+ * to fp_leave. cpu_ticks: monotonic on one core, constant rate, unit unknown (the pool relates
+ * it to nanoseconds per run). */
 #if defined(__x86_64__)
 #define MXCSR_DEFAULT 0x1f80u
 #define MXCSR_STATUS 0x3fu

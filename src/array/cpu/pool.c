@@ -1,15 +1,18 @@
 /* pool.c: how blocks reach threads, and how a phase ends.
  *
- * Work is published as *rounds*: some members of one phase, cut into lanes of consecutive blocks, one lane a worker. Whoever
- * finishes the last block of a round publishes the next one; that thread alone owns `cursor` and the slot it writes.
- * Two slots alternate. The claim word of a lane is (round number, blocks left); taking a block is a compare-and-swap of the whole
- * word. A thread reads a slot only after such a claim succeeded: then its round is not finished, so neither the slot nor the steps
- * behind it can change or go away. A thread that was away for any time finds another number in the word and touches nothing.
- * (Should the number have come round again with the same count left, the claim is a valid claim of the new round.)
+ * Work is published as *rounds*: some members of one phase, cut into lanes of consecutive
+ * blocks, one lane a worker. Whoever finishes the last block of a round publishes the next one;
+ * that thread alone owns `cursor` and the slot it writes. Two slots alternate. The claim word of
+ * a lane is (round number, blocks left); taking a block is a compare-and-swap of the whole word.
+ * A thread reads a slot only after such a claim succeeded: then its round is not finished, so
+ * neither the slot nor the steps behind it can change or go away. A thread that was away for any
+ * time finds another number in the word and touches nothing. (Should the number have come round
+ * again with the same count left, the claim is a valid claim of the new round.)
  *
- * Rounds of one block, and everything when there is one worker, run in the publishing thread without a shared word.
- * Waiters pause, then yield; a thread that has waited for POOL_PARK_US parks on `changed`, and publishers wake only when somebody
- * is parked (a futex costs 50 to 75 us on a virtual CPU, a round 0.3). */
+ * Rounds of one block, and everything when there is one worker, run in the publishing thread
+ * without a shared word. Waiters pause, then yield; a thread that has waited for POOL_PARK_US
+ * parks on `changed`, and publishers wake only when somebody is parked (a futex costs 50 to 75
+ * us on a virtual CPU, a round 0.3). */
 #include "array/cpu/pool.h"
 #include <sched.h>
 #include <string.h>
@@ -24,34 +27,34 @@
 #define POOL_PAUSES 300             /* before a waiter yields */
 #define POOL_YIELDS 64              /* between two looks at the clock */
 #define POOL_PARK_US 1000
-#define POOL_NICE 2                 /* compute gives way to HTTP and audit threads */
+#define POOL_NICE 2 /* compute gives way to HTTP and audit threads */
 #define HUGE_PAGE ((size_t)2 << 20)
 
 typedef struct __attribute__((aligned(POOL_LINE))) line {
-    _Atomic uint64_t v;             /* claim word: round number << 32 | blocks left in this lane */
+    _Atomic uint64_t v; /* claim word: round number << 32 | blocks left in this lane */
 } line;
 
 typedef struct member {
     const step *s;
-    int64_t base;                   /* block of s that is block `start` of the round */
+    int64_t base; /* block of s that is block `start` of the round */
     int64_t start;
 } member;
 
 typedef struct slot {
-    _Alignas(POOL_LINE) _Atomic int64_t left;   /* blocks not finished */
+    _Alignas(POOL_LINE) _Atomic int64_t left; /* blocks not finished */
     _Alignas(POOL_LINE) int64_t n_blocks;
     int n_members, n_lanes;
-    const int64_t *sym;             /* of the run */
+    const int64_t *sym; /* of the run */
     bool timing;
-    member m[POOL_MEMBERS + 1];     /* m[n_members].start = n_blocks */
+    member m[POOL_MEMBERS + 1]; /* m[n_members].start = n_blocks */
 } slot;
 
 typedef struct __attribute__((aligned(POOL_LINE))) worker {
     run_ctx ctx;
     pool *pool;
     pthread_t thread;
-    int64_t kernel_ticks;           /* written between claim and finish */
-    _Atomic int64_t wait_ticks;     /* also written after a run's end, hence atomic */
+    int64_t kernel_ticks;       /* written between claim and finish */
+    _Atomic int64_t wait_ticks; /* also written after a run's end, hence atomic */
 } worker;
 
 /* The run in progress; owned by the thread that publishes. */
@@ -61,26 +64,27 @@ typedef struct job {
     int n_phases;
     const int64_t *sym;
     bool timing;
-    int phase;                      /* cursor: next block to publish */
+    int phase; /* cursor: next block to publish */
     int32_t step;
     int64_t block;
 } job;
 
 struct pool {
-    _Alignas(POOL_LINE) _Atomic uint64_t now;  /* round number << 16 | lanes; no lanes: idle, the run is over */
+    _Alignas(POOL_LINE) _Atomic uint64_t
+        now; /* round number << 16 | lanes; no lanes: idle, the run is over */
     _Alignas(POOL_LINE) _Atomic int n_parked;
     _Atomic bool stop, timing;
-    _Alignas(POOL_LINE) _Atomic int owner;     /* 1 while a run or a resize is in progress */
-    _Atomic int n_queued;                      /* threads waiting for their turn */
+    _Alignas(POOL_LINE) _Atomic int owner; /* 1 while a run or a resize is in progress */
+    _Atomic int n_queued;                  /* threads waiting for their turn */
     _Alignas(POOL_LINE) job job;
     slot slots[2];
-    worker *workers;                /* [n_threads] */
-    line *lanes[2];                 /* [n_threads] each */
-    char *scratch;                  /* RUN_SCRATCH_BYTES a worker */
+    worker *workers; /* [n_threads] */
+    line *lanes[2];  /* [n_threads] each */
+    char *scratch;   /* RUN_SCRATCH_BYTES a worker */
     _Atomic int n_threads;
-    int n_started;                  /* threads of ours that run, <= n_threads - 1; with `started`, owner's */
-    bool started;                   /* once per setting: a thread that cannot be had is done without */
-    bool handed;                    /* under lock: ownership is on its way to a queued thread */
+    int n_started; /* threads of ours that run, <= n_threads - 1; with `started`, owner's */
+    bool started;  /* once per setting: a thread that cannot be had is done without */
+    bool handed;   /* under lock: ownership is on its way to a queued thread */
     lock lock;
     cond changed, turn;
 };
@@ -105,13 +109,14 @@ static void enter(pool *p)
     lock_drop(&p->lock);
 }
 
-/* Hands the pool to a queued thread where there is one, so that a thread that runs in a loop starves nobody. */
+/* Hands the pool to a queued thread where there is one, so that a thread that runs in a loop
+ * starves nobody. */
 static void leave(pool *p)
 {
     if (!atomic_load(&p->n_queued)) {
         atomic_store(&p->owner, 0);
         if (!atomic_load(&p->n_queued)) return;
-        lock_take(&p->lock);            /* queued in between: it may have seen owner 1 and sleep */
+        lock_take(&p->lock); /* queued in between: it may have seen owner 1 and sleep */
         cond_signal(&p->turn);
         lock_drop(&p->lock);
         return;
@@ -147,7 +152,8 @@ static void park(pool *p, uint64_t now)
 
 static bool stays(pool *p, uint64_t now)
 {
-    return atomic_load_explicit(&p->now, memory_order_acquire) == now && !atomic_load_explicit(&p->stop, memory_order_relaxed);
+    return atomic_load_explicit(&p->now, memory_order_acquire) == now &&
+           !atomic_load_explicit(&p->stop, memory_order_relaxed);
 }
 
 static void wait_change(pool *p, uint64_t now)
@@ -193,12 +199,14 @@ static void run_block(worker *w, const step *s, int64_t block, bool timing)
 /* First block of lane i when n blocks are cut into lanes. */
 static int64_t lane_start(int64_t n, int i, int of) { return n * i / of; }
 
-/* Takes the next block of a lane of round `number`; false when the lane has none or is of another round. */
+/* Takes the next block of a lane of round `number`; false when the lane has none or is of
+ * another round. */
 static bool claim(line *l, uint32_t number, uint32_t *ret_left)
 {
     uint64_t x = atomic_load_explicit(&l->v, memory_order_relaxed);
     while (x >> 32 == number && (uint32_t)x)
-        if (atomic_compare_exchange_weak_explicit(&l->v, &x, x - 1, memory_order_acquire, memory_order_relaxed)) {
+        if (atomic_compare_exchange_weak_explicit(&l->v, &x, x - 1, memory_order_acquire,
+                                                  memory_order_relaxed)) {
             *ret_left = (uint32_t)x;
             return true;
         }
@@ -213,7 +221,8 @@ static void run_claimed(const slot *s, worker *w, int64_t k)
     run_block(w, m->s, m->base + (k - m->start), s->timing);
 }
 
-/* Claims and runs what is left of a round; true when this thread finished its last block and has to publish. */
+/* Claims and runs what is left of a round; true when this thread finished its last block and has
+ * to publish. */
 static bool work_round(pool *p, worker *w, uint64_t now)
 {
     uint32_t number = (uint32_t)(now >> 16), left;
@@ -233,7 +242,8 @@ static bool work_round(pool *p, worker *w, uint64_t now)
 
 /* --- publishing */
 
-/* Moves the cursor over the next blocks of one phase and lists them in s. Zero blocks: the run is over. */
+/* Moves the cursor over the next blocks of one phase and lists them in s. Zero blocks: the run
+ * is over. */
 static int64_t gather(job *j, slot *s, const run_ctx *ctx)
 {
     int64_t n = 0;
@@ -264,7 +274,8 @@ static void announce(pool *p, uint32_t number, int lanes)
     wake(p);
 }
 
-/* Parked workers sleep on: only the caller needs to know, and it is not told what it just found out itself. */
+/* Parked workers sleep on: only the caller needs to know, and it is not told what it just found
+ * out itself. */
 static void finish(pool *p, const worker *w, uint64_t now)
 {
     if (!n_lanes(now)) return;
@@ -272,7 +283,8 @@ static void finish(pool *p, const worker *w, uint64_t now)
     if (w->ctx.worker) wake(p);
 }
 
-/* Publishes the next round, running rounds of one block here; at the end of the run tells everybody. */
+/* Publishes the next round, running rounds of one block here; at the end of the run tells
+ * everybody. */
 static void publish(pool *p, worker *w)
 {
     job *j = &p->job;
@@ -293,7 +305,8 @@ static void publish(pool *p, worker *w)
     s->timing = j->timing;
     atomic_store_explicit(&s->left, n, memory_order_relaxed);
     for (int i = 0; i < s->n_lanes; i++) {
-        uint64_t count = (uint64_t)(lane_start(n, i + 1, s->n_lanes) - lane_start(n, i, s->n_lanes));
+        uint64_t count =
+            (uint64_t)(lane_start(n, i + 1, s->n_lanes) - lane_start(n, i, s->n_lanes));
         atomic_store_explicit(&lanes[i].v, (uint64_t)number << 32 | count, memory_order_release);
     }
     announce(p, number, s->n_lanes);
@@ -306,8 +319,10 @@ static void *worker_main(void *arg)
     fp_enter();
     while (!atomic_load_explicit(&p->stop, memory_order_relaxed)) {
         uint64_t now = atomic_load_explicit(&p->now, memory_order_acquire);
-        if (work_round(p, w, now)) publish(p, w);
-        else wait_timed(p, w, now);
+        if (work_round(p, w, now))
+            publish(p, w);
+        else
+            wait_timed(p, w, now);
     }
     return NULL;
 }
@@ -323,7 +338,8 @@ static void start_threads(pool *p)
     for (int i = 1; i < p->workers[0].ctx.n_workers; i++) {
         worker *w = &p->workers[i];
         if (thread_start(&w->thread, "ingot-worker", POOL_NICE, worker_main, w) != IG_OK) {
-            if (clean) ig_error_clear();   /* the run does not fail: others steal this worker's blocks */
+            if (clean)
+                ig_error_clear(); /* the run does not fail: others steal this worker's blocks */
             return;
         }
         p->n_started = i;
@@ -361,17 +377,20 @@ static ig_status crew_make(pool *p, int n, crew *ret_crew)
 {
     size_t n_scratch = ((size_t)n * RUN_SCRATCH_BYTES + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
     crew c = {.workers = mem_aligned(POOL_LINE, (size_t)n * sizeof(worker)),
-              .lanes = {mem_aligned(POOL_LINE, (size_t)n * sizeof(line)), mem_aligned(POOL_LINE, (size_t)n * sizeof(line))},
+              .lanes = {mem_aligned(POOL_LINE, (size_t)n * sizeof(line)),
+                        mem_aligned(POOL_LINE, (size_t)n * sizeof(line))},
               .scratch = mem_aligned(HUGE_PAGE, n_scratch)};
     if (!c.workers || !c.lanes[0] || !c.lanes[1] || !c.scratch) {
         crew_done(&c);
         return IG_ENOMEM;
     }
-    madvise(c.scratch, n_scratch, MADV_HUGEPAGE);   /* a hint: without huge pages kernels are slower, not wrong */
+    madvise(c.scratch, n_scratch,
+            MADV_HUGEPAGE); /* a hint: without huge pages kernels are slower, not wrong */
     for (int i = 0; i < n; i++) {
         memset(&c.workers[i], 0, sizeof(worker));
         c.workers[i].pool = p;
-        c.workers[i].ctx = (run_ctx){.scratch = c.scratch + (size_t)i * RUN_SCRATCH_BYTES, .worker = i, .n_workers = n};
+        c.workers[i].ctx = (run_ctx){
+            .scratch = c.scratch + (size_t)i * RUN_SCRATCH_BYTES, .worker = i, .n_workers = n};
         for (int k = 0; k < 2; k++) atomic_init(&c.lanes[k][i].v, 0);
     }
     *ret_crew = c;
@@ -387,7 +406,10 @@ static void crew_install(pool *p, int n, const crew *c)
     atomic_store(&p->n_threads, n);
 }
 
-static crew crew_of(const pool *p) { return (crew){p->workers, {p->lanes[0], p->lanes[1]}, p->scratch}; }
+static crew crew_of(const pool *p)
+{
+    return (crew){p->workers, {p->lanes[0], p->lanes[1]}, p->scratch};
+}
 
 static ig_status check_threads(int n)
 {
@@ -444,14 +466,14 @@ void pool_free(pool *p)
 
 pool *pool_shared(void)
 {
-    static pool *_Atomic shared;   /* the CPU device's threads: as long as the process */
+    static pool *_Atomic shared; /* the CPU device's threads: as long as the process */
     pool *p = atomic_load(&shared), *none = NULL;
     if (p) return p;
     int n = thread_n_cpus();
     if (n > POOL_MAX_THREADS) n = POOL_MAX_THREADS;
     if (pool_new(n < 1 ? 1 : n, &p) != IG_OK) return NULL;
     if (atomic_compare_exchange_strong(&shared, &none, p)) return p;
-    pool_free(p);                  /* another thread was first */
+    pool_free(p); /* another thread was first */
     return none;
 }
 
@@ -489,16 +511,20 @@ static void run_shared(pool *p, worker *w)
     for (;;) {
         uint64_t now = atomic_load_explicit(&p->now, memory_order_acquire);
         if (!n_lanes(now)) return;
-        if (work_round(p, w, now)) publish(p, w);
-        else wait_timed(p, w, now);
+        if (work_round(p, w, now))
+            publish(p, w);
+        else
+            wait_timed(p, w, now);
     }
 }
 
 static void run_any(pool *p)
 {
     worker *w = &p->workers[0];
-    if (w->ctx.n_workers == 1) run_serial(w, &p->job);
-    else run_shared(p, w);
+    if (w->ctx.n_workers == 1)
+        run_serial(w, &p->job);
+    else
+        run_shared(p, w);
 }
 
 /* The same with clocks; ticks become nanoseconds by this run's own ratio. */
@@ -516,20 +542,30 @@ static void run_timed(pool *p, run_counters *c)
     double ns_per_tick = ticks > 0 ? (double)ns / (double)ticks : 0;
     for (int i = 0; i < n; i++) {
         c->kernel_ns += (int64_t)((double)p->workers[i].kernel_ticks * ns_per_tick);
-        c->wait_ns += (int64_t)((double)atomic_load_explicit(&p->workers[i].wait_ticks, memory_order_relaxed) * ns_per_tick);
+        c->wait_ns += (int64_t)((double)atomic_load_explicit(&p->workers[i].wait_ticks,
+                                                             memory_order_relaxed) *
+                                ns_per_tick);
     }
 }
 
-ig_status pool_run(pool *p, const step *steps, const int32_t *first, int n_phases, const int64_t *sym, run_counters *c)
+ig_status pool_run(pool *p, const step *steps, const int32_t *first, int n_phases,
+                   const int64_t *sym, run_counters *c)
 {
     if (n_phases <= 0) return IG_OK;
     bool timing = c && c->timing;
     enter(p);
     fp_state fp = fp_enter();
-    p->job = (job){.steps = steps, .first = first, .n_phases = n_phases, .sym = sym, .timing = timing, .step = first[0]};
+    p->job = (job){.steps = steps,
+                   .first = first,
+                   .n_phases = n_phases,
+                   .sym = sym,
+                   .timing = timing,
+                   .step = first[0]};
     atomic_store_explicit(&p->timing, timing, memory_order_relaxed);
-    if (timing) run_timed(p, c);
-    else run_any(p);
+    if (timing)
+        run_timed(p, c);
+    else
+        run_any(p);
     fp_leave(fp);
     leave(p);
     return IG_OK;
