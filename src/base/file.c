@@ -179,7 +179,8 @@ ig_status file_join(buf *ret_path, const char *dir, const char *name)
     if (n > 0 && dir[n - 1] != '/') buf_char(ret_path, '/');
     buf_str(ret_path, name);
     if (ret_path->status == IG_ELIMIT)
-        return ig_fail(IG_ELIMIT, "%s/%s: path longer than %d bytes", dir, name, FILE_PATH_MAX);
+        return ig_fail(IG_ELIMIT, "%.100s/%.100s...: path longer than %d bytes", dir, name,
+                       FILE_PATH_MAX);
     return buf_status(ret_path);
 }
 

@@ -8,8 +8,9 @@
 
 typedef ig_status (*walk_op)(void *user);
 
-/* op allocates with mem_*, frees what it made, and returns. Expected of a failure: IG_ENOMEM. Returns
- * how many allocations were failed in turn. */
+/* op allocates with mem_*, frees what it made, and returns. Expected of a failure: IG_ENOMEM, or
+ * IG_EFORMAT, because jansson reports some failed allocations as bad tokens. Returns how many
+ * allocations were failed in turn. */
 int64_t walk_memory(walk_op op, void *user);
 /* The same for io_ calls: `err` (an errno) is injected, IG_EIO expected. check, which may be NULL,
  * looks at what the failed operation left. */
