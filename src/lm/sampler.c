@@ -98,11 +98,15 @@ static pick_scratch divide(void *scratch, int64_t vocab)
     return s;
 }
 
-bool sampler_finite(const float *logits, int64_t n)
+/* An integer maximum, because compilers may reorder and so vectorise it. */
+__attribute__((optimize("O3"))) bool sampler_finite(const float *logits, int64_t n)
 {
-    float bad = 0;
-    for (int64_t i = 0; i < n; i++) bad += logits[i] - logits[i];   /* 0, or NaN */
-    return bad == 0;
+    uint32_t top = 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits = (uint32_t)fmath_bits(logits[i]) & 0x7fffffffu;
+        top = bits > top ? bits : top;
+    }
+    return top < 0x7f800000u;
 }
 
 /* Bias, penalties, temperature. */
