@@ -1,4 +1,5 @@
-/* opgen.c: writes what derives from src/array/ops.def, by including it: no parser of tables is needed.
+/* opgen.c: writes what derives from src/array/ops.def, by including it: no parser of tables is
+ * needed.
  *
  *   opgen ops.h ops.md ops_builders.c
  *
@@ -113,8 +114,8 @@ static void put_named(text *t, const char *format, const char *name)
     }
 }
 
-/* Text with a break before what would pass the last column; `indent` opens a new line. `stop` ends a
- * unit that is not broken: a space for prose, a comma (kept) for lists. */
+/* Text with a break before what would pass the last column; `indent` opens a new line. `stop` ends
+ * a unit that is not broken: a space for prose, a comma (kept) for lists. */
 static void put_wrapped(text *t, size_t column, const char *indent, char stop, const char *s)
 {
     const char stops[2] = {stop, 0};

@@ -1,6 +1,6 @@
-/* buf.h: growable bytes with a maximum given at birth. Appending past the maximum, or without memory,
- * is remembered in `status`: append freely, then check buf_status once. The content is always
- * followed by a NUL that is not counted. */
+/* buf.h: growable bytes with a maximum given at birth. Appending past the maximum, or without
+ * memory, is remembered in `status`: append freely, then check buf_status once. The content is
+ * always followed by a NUL that is not counted. */
 #ifndef BASE_BUF_H
 #define BASE_BUF_H
 #include <stdarg.h>

@@ -1,6 +1,6 @@
-/* io.h: raw calls on files, with EINTR and short writes handled and the N-th call failing on demand.
- * Every call that can fail names its path (or `what`) in the error. Durable code (the audit log)
- * uses only these. */
+/* io.h: raw calls on files, with EINTR and short writes handled and the N-th call failing on
+ * demand. Every call that can fail names its path (or `what`) in the error. Durable code (the audit
+ * log) uses only these. */
 #ifndef BASE_IO_H
 #define BASE_IO_H
 #include <sys/stat.h>

@@ -39,7 +39,7 @@ ig_status json_parse(const char *what, str text, size_t max_bytes, int max_depth
     json_error_t e;
     json_t *j =
         json_loadb(text.p ? text.p : "", text.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &e);
-    /* jansson leaves the line at -1 when it runs out of memory (and calls some cases a bad token). */
+    /* Out of memory, jansson leaves the line at -1 (or speaks of a bad token). */
     if (!j && (json_error_code(&e) == json_error_out_of_memory || e.line < 0))
         return ig_fail(IG_ENOMEM, "%s: out of memory while reading JSON", what);
     if (!j)

@@ -10,14 +10,14 @@
 #include "base/str.h"
 
 /* Parses a whole document of at most max_bytes and max_depth nested containers. `what` names it in
- * errors. Free with json_decref. The top is an object or an array. NUL escapes in strings are allowed
- * (use json_string_length). */
+ * errors. Free with json_decref. The top is an object or an array. NUL escapes in strings are
+ * allowed (use json_string_length). */
 IG_MUST_USE ig_status json_parse(const char *what, str text, size_t max_bytes, int max_depth,
                                  json_t **ret_json);
 static inline void json_ptr_free(json_t *j) { json_decref(j); }
 AUTO_FN(json_ptr, json_t *, json_ptr_free)
 
-/* Typed access with errors. `what` names the object. A missing or null optional gives the default. */
+/* Typed access; `what` names the object in errors. An option missing or null takes its default. */
 IG_MUST_USE ig_status json_get_int(const char *what, const json_t *obj, const char *key, int64_t lo,
                                    int64_t hi, int64_t *ret);
 IG_MUST_USE ig_status json_opt_int(const char *what, const json_t *obj, const char *key, int64_t lo,

@@ -1,7 +1,7 @@
-/* map.c: hash map from byte strings to int64 (contract in map.h). Open addressing over entry numbers;
- * entries lie in the order of insertion; keys live in chunks and never move, so a borrowed key stays
- * valid until map_free. The hash is SipHash-1-3 under a key drawn for each map: whoever chooses the
- * strings cannot choose the collisions. */
+/* map.c: hash map from byte strings to int64 (contract in map.h). Open addressing over entry
+ * numbers; entries lie in the order of insertion; keys live in chunks and never move, so a borrowed
+ * key stays valid until map_free. The hash is SipHash-1-3 under a key drawn for each map: whoever
+ * chooses the strings cannot choose the collisions. */
 #include "base/map.h"
 #include <string.h>
 #include <sys/random.h>

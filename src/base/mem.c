@@ -1,6 +1,6 @@
 /* mem.c: the only file that calls malloc. Counters and the fault are process-wide by intent: a test
- * must be able to fail the N-th allocation whichever thread makes it. They are relaxed atomics: they
- * count, they order nothing. Memory comes from malloc unchanged, so free() of it is valid. */
+ * must be able to fail the N-th allocation whichever thread makes it. They are relaxed atomics:
+ * they count, they order nothing. Memory comes from malloc unchanged, so free() of it is valid. */
 #include "base/mem.h"
 #include <stdatomic.h>
 #include <stdlib.h>

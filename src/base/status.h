@@ -2,7 +2,7 @@
  *
  * A thread has a root record and, above it, one record per open scope. In a pushed record the first
  * failure wins; in the root the last one does. Popping a failed record hands it up as information:
- * the record below shows it, but a failure of its own replaces it, so a fallback is not poisoned. */
+ * the record below shows it, but a failure of its own replaces it: a fallback is not poisoned. */
 #ifndef BASE_STATUS_H
 #define BASE_STATUS_H
 #include <stdbool.h>

@@ -1,5 +1,5 @@
-/* str.c: slices, strict UTF-8, strict numbers, base64 and hex in (contract in str.h). Reads only the
- * bytes it is given, allocates nothing, knows no locale. */
+/* str.c: slices, strict UTF-8, strict numbers, base64 and hex in (contract in str.h). Reads only
+ * the bytes it is given, allocates nothing, knows no locale. */
 #define _GNU_SOURCE /* strtod_l */
 #include "base/str.h"
 #include <locale.h>
@@ -118,7 +118,7 @@ static size_t digits_at(str s, size_t i)
     return n;
 }
 
-/* -? digits (. digits)? ([eE] [+-]? digits)? and nothing else: no blanks, hexadecimal, inf or nan */
+/* -? digits (. digits)? ([eE] [+-]? digits)? and no more: no blanks, hexadecimal, inf or nan */
 static bool is_decimal(str s)
 {
     size_t i = s.n > 0 && s.p[0] == '-', n = digits_at(s, i);

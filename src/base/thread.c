@@ -1,6 +1,6 @@
-/* thread.c: threads, ranked locks and conditions (contract in thread.h). With INGOT_DEBUG each thread
- * remembers the ranks it holds and an order that could deadlock stops the program at the second
- * lock, whether or not it would have deadlocked this time. */
+/* thread.c: threads, ranked locks and conditions (contract in thread.h). With INGOT_DEBUG each
+ * thread remembers the ranks it holds and an order that could deadlock stops the program at the
+ * second lock, whether or not it would have deadlocked this time. */
 #define _GNU_SOURCE /* pthread_setname_np, sched_getaffinity, gettid */
 #include "base/thread.h"
 #include <assert.h>
@@ -108,7 +108,7 @@ static void *run(void *p)
     return s.fn(s.arg);
 }
 
-/* All signals but those that a thread raises itself: the host's handlers run on the host's threads. */
+/* All signals but those that a thread raises itself: the host's handlers run on its own threads. */
 static void block_signals(sigset_t *ret_old)
 {
     sigset_t block;

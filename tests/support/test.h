@@ -1,5 +1,5 @@
-/* test.h: what a test file includes: cmocka with what it wants before it, and a case whose name is a
- * sentence. */
+/* test.h: what a test file includes: cmocka with what it wants before it, and a case whose name is
+ * a sentence. */
 #ifndef SUPPORT_TEST_H
 #define SUPPORT_TEST_H
 #include <setjmp.h>
