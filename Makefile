@@ -23,9 +23,10 @@ ifneq ($(CROSS),)
 CC := $(CROSS)-linux-gnu-gcc
 AR := $(CROSS)-linux-gnu-ar
 SYSROOT := build/sysroot-$(CROSS)
-RUN := qemu-$(CROSS) -L $(SYSROOT)
-CPPFLAGS_VARIANT := -isystem $(SYSROOT)/usr/include
-LDFLAGS_VARIANT := -L$(SYSROOT)/usr/lib/$(CROSS)-linux-gnu -Wl,-rpath-link,$(SYSROOT)/usr/lib/$(CROSS)-linux-gnu
+SYSLIB := $(SYSROOT)/usr/lib/$(CROSS)-linux-gnu
+RUN := qemu-$(CROSS) -L /usr/$(CROSS)-linux-gnu -E LD_LIBRARY_PATH=$(SYSLIB)
+CPPFLAGS_VARIANT := -isystem $(SYSROOT)/usr/include -isystem $(SYSROOT)/usr/include/$(CROSS)-linux-gnu
+LDFLAGS_VARIANT := -L$(SYSLIB) -Wl,-rpath-link,$(SYSLIB)
 endif
 VARIANT := $(if $(CROSS),-$(CROSS))$(if $(findstring clang,$(CC)),-clang)$(if $(SAN),-san-$(subst $(comma),-,$(SAN)))$(if $(COV),-cov)$(if $(FUZZ),-fuzz)
 B := build$(if $(VARIANT),/v$(VARIANT))
@@ -76,7 +77,8 @@ SRC_BASE := $(call find_c,src/base)
 SRC_ARRAY := $(filter-out $(VEC_SRC) $(foreach d,$(FOREIGN),src/array/cpu/$(d)/%),$(call find_c,src/array))
 SRC_IO := $(call find_c,src/io)
 SRC_LM := $(call find_c,src/lm src/audit)
-SRC_APP := $(filter-out src/cli/main.c,$(call find_c,src/server src/cli))
+# The sysroot of another architecture has no HTTP library: server and command stay native.
+SRC_APP := $(if $(CROSS),,$(filter-out src/cli/main.c,$(call find_c,src/server src/cli)))
 
 OBJ_BASE := $(call objs,$(SRC_BASE))
 OBJ_INGOT := $(OBJ_BASE) $(call objs,$(SRC_ARRAY) $(SRC_IO)) \
@@ -86,7 +88,7 @@ OBJ_LM := $(call objs,$(SRC_LM))
 OBJ_APP := $(call objs,$(SRC_APP))
 OBJ_SUPPORT := $(patsubst tests/%.c,$(B)/tests/%.o,$(wildcard tests/support/*.c))
 
-TEST_SRC := $(sort $(wildcard tests/*/test_*.c))
+TEST_SRC := $(sort $(filter-out $(if $(CROSS),tests/server/% tests/cli/%),$(wildcard tests/*/test_*.c)))
 TEST_BIN := $(TEST_SRC:%.c=$(B)/%)
 QUICK_BIN := $(foreach t,$(TEST_BIN),$(if $(filter test_slow_%,$(notdir $(t))),,$(t)))
 TEST_SH := $(sort $(wildcard tests/*/run_*.sh))
@@ -99,15 +101,16 @@ VERSION := $(shell sed -n 's/^\#define IG_VERSION "\(.*\)"/\1/p' include/ingot/i
 SO := $(firstword $(subst ., ,$(VERSION)))
 LIBS_INGOT := -lcrypto -ljansson -lm
 LIBS_LM := -lpcre2-8 -lutf8proc $(LIBS_INGOT)
-LIBS_APP := -lmicrohttpd $(LIBS_LM)
+LIBS_APP := $(if $(CROSS),,-lmicrohttpd) $(LIBS_LM)
 ARCHIVES := $(B)/libapp.a $(B)/libingot-lm.a $(B)/libingot.a
 
 LIBRARIES := $(B)/libingot.a $(B)/libingot.so $(if $(SRC_LM),$(B)/libingot-lm.a $(B)/libingot-lm.so)
-PROGRAM := $(if $(wildcard src/cli/main.c),$(B)/ingot)
+PROGRAM := $(if $(CROSS),,$(if $(wildcard src/cli/main.c),$(B)/ingot))
 
 .PHONY: all libs test quick fuzz-targets lint format fuzz coverage bench quality demo examples tests install \
     uninstall clean help setup generate
 all: $(LIBRARIES) $(PROGRAM)
+$(if $(CROSS),$(shell ./setup.sh --sysroot $(CROSS) >&2))
 libs: $(LIBRARIES)
 tests: $(TEST_BIN)
 examples: $(EXAMPLE_BIN)

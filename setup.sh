@@ -54,8 +54,30 @@ make_venv() {
     echo "$*" >"$dir/packages"
 }
 
+# Packages of another architecture, unpacked and not installed, so that the system stays as it is:
+# apt reads its sources into a state of its own.
+make_sysroot() {
+    dir=build/sysroot-$1
+    case $1 in aarch64) arch=arm64 ;; *) echo "setup.sh: no sysroot for $1" >&2 && return 2 ;; esac
+    packages='libssl3 libssl-dev libjansson4 libjansson-dev libpcre2-8-0 libpcre2-dev libutf8proc2
+        libutf8proc-dev libcmocka0 libcmocka-dev'
+    [ "$(cat "$dir/packages" 2>/dev/null)" = "$packages" ] && return 0
+    rm -rf "$dir"
+    mkdir -p "$dir/apt/state/lists/partial" "$dir/apt/cache/archives/partial"
+    : >"$dir/apt/status"
+    apt="apt-get -q -o Dir::State=$PWD/$dir/apt/state -o Dir::State::status=$PWD/$dir/apt/status
+        -o Dir::Cache=$PWD/$dir/apt/cache -o APT::Architecture=$arch -o APT::Architectures=$arch
+        -o Debug::NoLocking=1 -o APT::Sandbox::User=root"
+    $apt update >"$dir/apt/log" 2>&1
+    (cd "$dir/apt" && $apt download $packages >>log 2>&1)
+    for deb in "$dir"/apt/*.deb; do dpkg-deb -x "$deb" "$dir"; done
+    rm -rf "$dir/apt"
+    echo "$packages" >"$dir/packages"
+}
+
 case $1 in
 '') install_packages ;;
 --venv) shift && make_venv "$@" ;;
+--sysroot) make_sysroot "$2" ;;
 *) sed -n '2,6s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
 esac
