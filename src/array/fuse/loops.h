@@ -1,6 +1,7 @@
-/* loops.h: the loop IR of a fused elementwise group: a straight-line program over slots.
- * Every value has the dims of the group's root; inputs broadcast to them by their strides. Each
- * instruction's result is rounded to its dtype before the next reads it, so fused equals unfused. */
+/* loops.h: the loop IR of a fused elementwise group: a straight-line program over slots. Every
+ * value has the dims of the group's root; inputs broadcast to them by their strides. Each
+ * instruction's result is rounded to its dtype before the next reads it, so fused equals
+ * unfused. */
 #ifndef FUSE_LOOPS_H
 #define FUSE_LOOPS_H
 #include "array/core/node.h"
