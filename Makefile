@@ -36,7 +36,8 @@ MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
 # --- flags --------------------------------------------------------------------------------------
 # The numeric contract (DESIGN 5) needs -ffp-contract=off in every file; lint reads the commands.
 WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes
-OPT := -O2 -g
+# gcc's -O2 leaves loops of unknown length scalar; clang's does not.
+OPT := -O2 -g $(if $(findstring clang,$(CC)),,-fvect-cost-model=dynamic)
 ifneq ($(SAN),)
 OPT := -O1 -g -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer -DINGOT_DEBUG
 LDFLAGS_VARIANT += -fsanitize=$(SAN)

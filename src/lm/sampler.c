@@ -99,7 +99,7 @@ static pick_scratch divide(void *scratch, int64_t vocab)
 }
 
 /* An integer maximum, because compilers may reorder and so vectorise it. */
-__attribute__((optimize("O3"))) bool sampler_finite(const float *logits, int64_t n)
+bool sampler_finite(const float *logits, int64_t n)
 {
     uint32_t top = 0;
     for (int64_t i = 0; i < n; i++) {
