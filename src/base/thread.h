@@ -10,6 +10,7 @@ typedef enum lock_rank {
     RANK_ENGINE = 20,
     RANK_QUEUE = 30,
     RANK_AUDIT = 40,
+    RANK_EVAL = 45,
     RANK_POOL = 50,
     RANK_BUFFER = 60,
     RANK_LEAF = 90

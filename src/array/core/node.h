@@ -32,6 +32,7 @@ typedef struct layout {
     struct buffer *buf;            /* held; NULL before evaluation (and inside traces) */
     int64_t offset;                /* bytes from buf->ptr to element 0 */
     int64_t stride[IG_MAX_NDIM];
+    struct buffer *flat;           /* held; row-major copy that ig_data made of a strided array, or NULL */
 } layout;
 
 /* Arguments of one operation while it is being built: what a shape rule sees. */
@@ -63,7 +64,8 @@ struct ig_node {
     struct trace *trace;           /* trace this node belongs to, or NULL (borrowed) */
     ig_state *state;               /* OP_state: which one; in-place writes: the state written; views of these too (borrowed) */
     uint32_t version;              /* version of the state that this node is; consumed when another node wrote it */
-    uint32_t mark;                 /* scratch of walks */
+    uint32_t mark;                 /* scratch of walks (eval, plans): an index, to be checked before it is believed */
+    ig_node *link;                 /* chains nodes that die together */
     ig_array *in;                  /* held inputs; all four point into this allocation */
     int64_t *i;
     double *f;
@@ -79,10 +81,10 @@ typedef struct op_info {
     const char *rule_name;
     shape_rule shape;
     const char *in_kinds;          /* a letter per input: 'r' required, 'o' optional (may be empty), 'l' the rest is a list */
-    const char *in_names;          /* names of the inputs, each followed by NUL */
     const char *doc;
 } op_info;
 extern const op_info op_table[N_OPS];
+bool op_writes(op_code op);                    /* may write its first input in place, when that is a state */
 const char *op_in_name(op_code op, int i);     /* "a", "weight", "arrays[3]" is "arrays" */
 
 /* The one way to make an operation node: empty inputs pass through as empty, the rule runs, the node joins the
@@ -92,6 +94,8 @@ static inline const spec *node_spec(ig_array a) { return &a.node->out[a.out]; }
 static inline const layout *node_layout(ig_array a) { return &a.node->lay[a.out]; }
 ig_node *node_hold(ig_node *n);
 void node_drop(ig_node *n);        /* NULL is fine */
+/* The node has its value: what it was made from may go. */
+void node_drop_inputs(ig_node *n);
 /* A node with room for its arguments, one reference, no outputs' bytes; leaves are made with it. Inputs are held. */
 IG_MUST_USE ig_status node_new(const op_call *call, const spec *out, int n_out, ig_node **ret_node);
 #endif

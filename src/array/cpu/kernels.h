@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "array/core/paged.h"
 #include "array/core/device.h"
 
 /* A worker's scratch is halved: the lower half is a step's own (tiles, gathered rows), the upper half is what a step hands
@@ -27,16 +28,6 @@ static inline size_t rows8_sums_at(size_t k, size_t group) { return rows8_d_at(k
 static inline size_t rows8_bytes(size_t k, size_t group)
 {
     return (rows8_sums_at(k, group) + (k + 31) / 32 * 4 + 63) / 64 * 64;
-}
-
-#define KV_PAGE 64                 /* positions in a page */
-#define KV_SPLIT 256               /* positions in a split */
-/* A page of a pool: K then V; each n_kv heads x 64 positions x head_dim of kv_type; for int8 the codes of K and V, then the
- * scales f32 [2][n_kv][64]. Bytes of one page: */
-static inline int64_t kv_page_bytes(int64_t n_kv, int64_t head_dim, ig_dtype kv_type)
-{
-    int64_t el = kv_type == IG_I8 ? 1 : kv_type == IG_F32 ? 4 : 2;
-    return 2 * n_kv * KV_PAGE * (head_dim * el + (kv_type == IG_I8 ? 4 : 0));
 }
 
 typedef struct attend_args {
