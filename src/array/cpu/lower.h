@@ -1,0 +1,78 @@
+/* lower.h: what the families of steps share: the lowering call, row counts, block geometry.
+ *
+ * A family is a file step_<family>.c: a lowering writes the arguments of a step once, run() does one block of it any number of
+ * times. Arguments are read for every block of every replay: keep them small. A lowering refuses what its family cannot do
+ * with a message that names the operation; run() cannot fail. Block geometry may depend on anything: no bit depends on it. */
+#ifndef CPU_LOWER_H
+#define CPU_LOWER_H
+#include "array/cpu/kernels.h"
+
+typedef struct lowering {
+    const work *w;
+    const operand *in, *out;
+    step_mem *mem;
+    const kernels *k;      /* the table that the step will keep */
+    const char *name;      /* of the operation, for messages */
+} lowering;
+typedef ig_status (*lower_fn)(const lowering *l, step *ret_step);
+
+/* One lowering per family of operations; lower.c has the table. */
+#define LOWERINGS(F)                                                                               \
+    F(create) F(elementwise) F(copy) F(concatenate) F(reduce) F(logsumexp) F(arg_reduce)           \
+    F(softmax) F(scan) F(sort) F(topk) F(take) F(take_along) F(put_rows) F(slice_update)           \
+    F(matmul) F(quantize) F(dequantize) F(qmm) F(rows8) F(qmm8) F(take_quantized) F(random)        \
+    F(random_split) F(categorical) F(norm) F(rope) F(sdpa) F(paged_write) F(paged_attention)
+#define DECLARE(family) ig_status lower_##family(const lowering *l, step *ret_step);
+LOWERINGS(DECLARE)
+#undef DECLARE
+ig_status lower_elementwise_rows8(const lowering *l, step *ret_step);
+ig_status lower_norm_rows8(const lowering *l, step *ret_step);
+
+/* A count that a row symbol may scale. sym 0 stands for 1, so a fixed count needs no other path. */
+typedef struct count {
+    int64_t per;           /* for each unit of the symbol */
+    int32_t sym;
+} count;
+static inline int64_t count_now(count c, const run_ctx *r) { return r->sym[c.sym] * c.per; }
+
+/* Elements of s in axes [from, to), the symbol of axis 0 left to the count. */
+count lower_count(const spec *s, int from, int to);
+static inline int64_t lower_dim(const spec *s, int axis) { return s->sym && axis == 0 ? 1 : s->dim[axis]; }
+int64_t lower_product(const spec *s, int from, int to);   /* of capacities */
+
+/* Rows in a block: about four blocks per worker, but none that costs less than claiming it is worth. row_cost is in
+ * elements of a simple loop. */
+#define BLOCK_COST 4096
+static inline int64_t rows_per_block(int64_t n, int64_t row_cost, int n_workers)
+{
+    int64_t share = (n + 4 * n_workers - 1) / (4 * n_workers), least = BLOCK_COST / (row_cost + 1) + 1;
+    return share > least ? share : least;
+}
+static inline int64_t rows_blocks(int64_t n, int64_t row_cost, int n_workers)
+{
+    int64_t per = rows_per_block(n, row_cost, n_workers);
+    return (n + per - 1) / per;
+}
+typedef struct span { int64_t first, end; } span;
+static inline span rows_span(int64_t n, int64_t row_cost, int n_workers, int64_t block)
+{
+    int64_t per = rows_per_block(n, row_cost, n_workers), first = block * per;
+    return (span){first, n - first < per ? n : first + per};
+}
+
+static inline char *step_scratch(const run_ctx *r) { return r->scratch; }
+static inline char *kernel_scratch(const run_ctx *r) { return r->scratch + STEP_SCRATCH_BYTES; }
+
+/* Zeroed arguments of the type of *p, owned by the lowering's memory. */
+#define LOWER_NEW(l, p) ((p) = step_mem_get((l)->mem, sizeof *(p)))
+ig_status lower_no_memory(void);   /* what a lowering returns when step_mem_get gave NULL (recorded there) */
+/* Refusals. */
+ig_status lower_bad_dtype(const lowering *l, ig_dtype t);
+ig_status lower_not_contiguous(const lowering *l, const char *what);
+bool lower_is_contiguous(const operand *o);
+
+/* The elements of a float operand as f32: a row of n at p (dtype t) converted into y, or p itself where it is f32 already. */
+const float *lower_row_f32(const kernels *k, float *y, const char *p, ig_dtype t, size_t n);
+/* n f32 stored as f32, f16 or bf16. */
+void lower_store_f32(const kernels *k, char *p, const float *x, ig_dtype t, size_t n);
+#endif
