@@ -17,8 +17,6 @@ typedef struct ew ew;
 /* Compiles prog for inputs in[0..n_in) broadcast to the dims of space. */
 IG_MUST_USE ig_status ew_compile(const lowering *l, const ew_program *prog, const operand *in, const spec *space,
                                  ew **ret_ew);
-/* The program of a single elementwise operation and its 1 to 3 operands, absent ones left out; gives how many. */
-int ew_program_of(const lowering *l, ew_program *ret_prog, operand *ret_in);
 ig_dtype ew_type(const ew *e);           /* of the result */
 int64_t ew_cost(const ew *e);            /* of an element, in simple loops */
 /* Elements [first, end) of the space to y, which is where element `first` goes. scratch: EW_SCRATCH_BYTES. */

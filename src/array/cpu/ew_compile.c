@@ -94,7 +94,7 @@ static ig_status emit(compiler *c, const ew_program *prog, int i, uint8_t dst)
     uint8_t src[3], temp[3];
     for (int a = 0; a < 3; a++) {
         src[a] = temp[a] = EW_P_NONE;
-        if (in->src[a] == 0xff) continue;
+        if (in->src[a] == EW_ABSENT) continue;
         bool condition = in->op == OP_where && a == 0;
         ig_dtype t = condition ? IG_BOOL : in->op == OP_where || in->op == OP_clip ? in->dtype : in->in_dtype;
         TRY(operand_as(c, in->src[a], t, &src[a], &temp[a]));
@@ -136,7 +136,7 @@ static void find_last_readers(compiler *c, const ew_program *prog)
 {
     for (int i = 0; i < prog->n_instr; i++)
         for (int a = 0; a < 3; a++)
-            if (prog->instr[i].src[a] != 0xff) c->last[prog->instr[i].src[a]] = (uint8_t)i;
+            if (prog->instr[i].src[a] != EW_ABSENT) c->last[prog->instr[i].src[a]] = (uint8_t)i;
 }
 
 /* A splat slot is filled once for many chunks, so it is never given to another value. */
@@ -177,27 +177,6 @@ ig_status ew_compile(const lowering *l, const ew_program *prog, const operand *i
     for (int j = 0; j < prog->n_in; j++) e->whole = e->whole && e->in[j].mode == EW_DIRECT && !e->in[j].half;
     *ret_ew = e;
     return IG_OK;
-}
-
-int ew_program_of(const lowering *l, ew_program *ret_prog, operand *ret_in)
-{
-    const ig_node *n = l->w->node;
-    ew_program p = {.n_in = 0, .n_instr = 1};
-    ew_instr *in = &p.instr[0];
-    *in = (ew_instr){.op = n->op, .dtype = (uint8_t)n->out[0].dtype, .src = {0xff, 0xff, 0xff}};
-    for (int a = 0; a < l->w->n_in && a < 3; a++) {
-        if (ig_is_empty(l->w->in[a])) continue;   /* an absent bound of clip */
-        in->src[a] = (uint8_t)p.n_in;
-        ret_in[p.n_in] = l->in[a];
-        p.in_dtype[p.n_in++] = (uint8_t)l->in[a].s.dtype;
-    }
-    /* predicates look at their inputs as they are; everything else computes in the type of its result */
-    bool predicate = in->dtype == IG_BOOL && n->op != OP_where && n->op != OP_clip;
-    ig_dtype t = ret_in[0].s.dtype;
-    if (predicate && p.n_in == 2) t = ig_promote(t, ret_in[1].s.dtype);
-    in->in_dtype = (uint8_t)(predicate ? t : (ig_dtype)in->dtype);
-    *ret_prog = p;
-    return p.n_in;
 }
 
 ig_dtype ew_type(const ew *e) { return e->type; }

@@ -16,6 +16,9 @@ typedef struct lowering {
 } lowering;
 typedef ig_status (*lower_fn)(const lowering *l, step *ret_step);
 
+/* Lowers any group: picks the family. */
+ig_status lower_work(const work *w, const operand *in, const operand *out, step_mem *mem, step *ret_step);
+
 /* One lowering per family of operations; lower.c has the table. */
 #define LOWERINGS(F)                                                                               \
     F(create) F(elementwise) F(copy) F(concatenate) F(reduce) F(logsumexp) F(arg_reduce)           \
@@ -58,6 +61,19 @@ static inline span rows_span(int64_t n, int64_t row_cost, int n_workers, int64_t
 {
     int64_t per = rows_per_block(n, row_cost, n_workers), first = block * per;
     return (span){first, n - first < per ? n : first + per};
+}
+
+/* A matrix product cut into blocks of `rows` weight rows times MM_TOKENS rows of the other side. */
+#define MM_TOKENS 256
+typedef struct tiling {
+    int64_t rows, n_row_blocks, n_token_blocks;
+} tiling;
+static inline tiling mm_tiling(int64_t n, int64_t n_tokens, int n_workers)
+{
+    tiling t = {.rows = n_tokens > 8 ? 64 : 256, .n_token_blocks = (n_tokens + MM_TOKENS - 1) / MM_TOKENS};
+    while (t.rows > 16 && (n + t.rows - 1) / t.rows * t.n_token_blocks < 6 * n_workers) t.rows /= 2;
+    t.n_row_blocks = (n + t.rows - 1) / t.rows;
+    return t;
 }
 
 static inline char *step_scratch(const run_ctx *r) { return r->scratch; }

@@ -26,23 +26,13 @@ static void elementwise_run(const void *args, const run_ctx *r, int64_t block)
     ew_run(a->e, first, end, a->out + first * a->size, step_scratch(r));
 }
 
-/* The program of the work: given by fusion, or made of the one operation. */
-static ig_status compile(const lowering *l, const spec *space, ew **ret_ew)
-{
-    if (l->w->prog) return ew_compile(l, l->w->prog, l->in, space, ret_ew);
-    ew_program prog;
-    operand in[3];
-    ew_program_of(l, &prog, in);
-    return ew_compile(l, &prog, in, space, ret_ew);
-}
-
 ig_status lower_elementwise(const lowering *l, step *ret_step)
 {
     elementwise_args *a;
     ew *e;
     if (!LOWER_NEW(l, a)) return lower_no_memory();
     if (!lower_is_contiguous(&l->out[0])) return lower_not_contiguous(l, "result");
-    TRY(compile(l, &l->out[0].s, &e));
+    TRY(ew_compile(l, l->w->prog, l->in, &l->out[0].s, &e));
     *a = (elementwise_args){.e = e, .out = l->out[0].ptr, .cost = (int32_t)ew_cost(e)};
     a->n = lower_count(&l->out[0].s, 0, l->out[0].s.ndim);
     a->size = (int32_t)ig_dtype_size(ew_type(e));
@@ -116,7 +106,7 @@ ig_status lower_elementwise_rows8(const lowering *l, step *ret_step)
     if (!LOWER_NEW(l, a)) return lower_no_memory();
     if (!lower_is_contiguous(&l->out[0])) return lower_not_contiguous(l, "result");
     if (x->dtype != IG_F32) return lower_bad_dtype(l, x->dtype);
-    TRY(compile(l, x, &e));
+    TRY(ew_compile(l, l->w->prog, l->in, x, &e));
     *a = (ew_rows8_args){.e = e, .rec = (uint8_t *)l->out[0].ptr, .k = l->k, .cost = (int32_t)ew_cost(e) + 4};
     a->rows = lower_count(x, 0, x->ndim - 1);
     a->cols = x->dim[x->ndim - 1];

@@ -34,16 +34,19 @@ walk *walk_operand(step_mem *mem, const operand *o)
     return walk_new(mem, o->ptr, ig_dtype_size(o->s.dtype), o->s.ndim, o->s.dim, o->stride);
 }
 
-char *walk_at(const walk *w, int64_t i)
+/* Bytes from element 0 to element i. */
+static int64_t offset_of(const walk *w, int64_t i)
 {
-    char *p = w->ptr;
+    int64_t offset = 0;
     const int64_t *by = w->axis + w->n;
     for (int a = w->n - 1; a > 0; a--) {
-        p += i % w->axis[a] * by[a];
+        offset += i % w->axis[a] * by[a];
         i /= w->axis[a];
     }
-    return p + i * by[0];
+    return offset + i * by[0];
 }
+
+char *walk_at(const walk *w, int64_t i) { return w->ptr + offset_of(w, i); }
 
 #define COPY(T, dst_by, src_by)                                                                \
     for (int64_t i = 0; i < n; i++) {                                                              \
@@ -81,14 +84,14 @@ void walk_fill(char *dst, const char *p, size_t size, int64_t n) { gather(dst, p
         done += len;                                                                               \
     }
 
-void walk_read(const walk *w, int64_t first, int64_t n, char *dst)
+void walk_read_at(const walk *w, const char *base, int64_t first, int64_t n, char *dst)
 {
     size_t size = (size_t)w->size;
-    EACH_RUN(w, first, n, gather(dst + (size_t)done * size, walk_at(w, at), size, walk_step(w), len))
+    EACH_RUN(w, first, n, gather(dst + (size_t)done * size, base + offset_of(w, at), size, walk_step(w), len))
 }
 
-void walk_write(const walk *w, int64_t first, int64_t n, const char *src)
+void walk_write_at(const walk *w, char *base, int64_t first, int64_t n, const char *src)
 {
     size_t size = (size_t)w->size;
-    EACH_RUN(w, first, n, scatter(walk_at(w, at), src + (size_t)done * size, size, walk_step(w), len))
+    EACH_RUN(w, first, n, scatter(base + offset_of(w, at), src + (size_t)done * size, size, walk_step(w), len))
 }

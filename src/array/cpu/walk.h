@@ -23,9 +23,11 @@ static inline int64_t walk_step(const walk *w) { return w->axis[2 * w->n - 1]; }
 static inline bool walk_is_contiguous(const walk *w) { return w->n == 1 && walk_step(w) == w->size; }
 /* Address of element i. */
 char *walk_at(const walk *w, int64_t i);
-/* Copies elements [first, first + n) to dst, or from src. */
-void walk_read(const walk *w, int64_t first, int64_t n, char *dst);
-void walk_write(const walk *w, int64_t first, int64_t n, const char *src);
+/* Copies elements [first, first + n) of the same walk laid at `base` to dst, or from src. */
+void walk_read_at(const walk *w, const char *base, int64_t first, int64_t n, char *dst);
+void walk_write_at(const walk *w, char *base, int64_t first, int64_t n, const char *src);
+static inline void walk_read(const walk *w, int64_t first, int64_t n, char *dst) { walk_read_at(w, w->ptr, first, n, dst); }
+static inline void walk_write(const walk *w, int64_t first, int64_t n, const char *src) { walk_write_at(w, w->ptr, first, n, src); }
 /* Fills n elements of size bytes with the one at p. */
 void walk_fill(char *dst, const char *p, size_t size, int64_t n);
 #endif
