@@ -108,7 +108,7 @@ ARCHIVES := $(B)/libapp.a $(B)/libingot-lm.a $(B)/libingot.a
 LIBRARIES := $(B)/libingot.a $(B)/libingot.so $(if $(SRC_LM),$(B)/libingot-lm.a $(B)/libingot-lm.so)
 PROGRAM := $(if $(CROSS),,$(if $(wildcard src/cli/main.c),$(B)/ingot))
 
-.PHONY: all libs test quick fuzz-targets lint format fuzz coverage bench quality demo examples tests install \
+.PHONY: all libs test quick sanitized threaded fuzz-targets lint format fuzz coverage bench quality demo examples tests install \
     uninstall clean help setup generate
 all: $(LIBRARIES) $(PROGRAM)
 $(if $(CROSS),$(shell ./setup.sh --sysroot $(CROSS) >&2))
@@ -226,6 +226,11 @@ test: setup
 	@$(run_tests) $(TEST_BIN) $(FUZZ_BIN) $(if $(VARIANT),,$(TEST_SH))
 quick: $(QUICK_BIN)
 	@$(run_tests) $(QUICK_BIN)
+sanitized: $(QUICK_BIN) $(FUZZ_BIN)
+	@$(run_tests) $(QUICK_BIN) $(FUZZ_BIN)
+THREADED := $(patsubst %.c,$(B)/%,$(shell grep -lE 'thread|pool|replay|server' $(TEST_SRC)))
+threaded: $(filter $(QUICK_BIN),$(THREADED))
+	@$(run_tests) $^
 fuzz-targets: $(FUZZ_BIN)
 fuzz:
 	@tests/fuzz/run.sh

@@ -1,5 +1,5 @@
 /* main.c: drives a fuzz target without libFuzzer: its seeds, then mutations of them, the same ones
- * every time. FUZZ_RUNS mutations (2000) or FUZZ_SECONDS (3), whichever ends first. An input that
+ * every time. FUZZ_RUNS mutations (20000) or FUZZ_SECONDS (3), whichever ends first. An input that
  * kills the target is left as crash-NAME in the current directory; one that takes 20 s counts. */
 #include <dirent.h>
 #include <fcntl.h>
@@ -165,7 +165,7 @@ int main(int argc, char **argv)
     }
     run(bytes, 0);
     for (size_t i = 0; i < n_seeds; i++) run(seeds[i].p, seeds[i].n);
-    long runs = argc > 1 || !n_seeds ? 0 : setting("FUZZ_RUNS", 2000), done = 0;
+    long runs = argc > 1 || !n_seeds ? 0 : setting("FUZZ_RUNS", 20000), done = 0;
     time_t end = time(NULL) + setting("FUZZ_SECONDS", 3);
     for (; done < runs && time(NULL) <= end; done++) {
         const input *seed = &seeds[below(n_seeds)];
