@@ -1,4 +1,4 @@
-/* eval.c: evaluation: orders what is missing (order.c), groups it (fuse/group.h), and runs group by group.
+/* eval.c: evaluation (contract in core/eval.h): orders what is missing (core/order.c), groups it (group.c), and runs group by group.
  *
  * One evaluation at a time in a process: the kernels share one pool of workers anyway, and a graph that two threads share is then
  * computed once. A node's value is published by its `done` flag; after it the node's inputs are dropped, so that a buffer goes back as
