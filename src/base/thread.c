@@ -58,8 +58,9 @@ void lock_take(lock *l)
 
 void lock_drop(lock *l)
 {
+    int rank = l->rank; /* once unlocked, the next holder may free the lock */
     (void)pthread_mutex_unlock(&l->m);
-    rank_leave(l->rank);
+    rank_leave(rank);
 }
 
 ig_status cond_init(cond *c)
