@@ -95,6 +95,7 @@ QUICK_BIN := $(foreach t,$(TEST_BIN),$(if $(filter test_slow_%,$(notdir $(t))),,
 TEST_SH := $(sort $(wildcard tests/*/run_*.sh))
 FUZZ_BIN := $(patsubst tests/fuzz/%.c,$(B)/tests/fuzz/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 EXAMPLE_BIN := $(patsubst examples/%.c,$(B)/examples/%,$(sort $(wildcard examples/*.c)))
+BENCH_BIN := $(patsubst bench/%.c,$(B)/bench/%,$(sort $(wildcard bench/*.c)))
 EMBED := $(patsubst src/%,$(GEN)/%.inc,$(sort $(shell find src -path '*/embed/*' -type f 2>/dev/null)))
 
 # --- libraries ----------------------------------------------------------------------------------
@@ -217,6 +218,12 @@ $(EXAMPLE_BIN): %: %.o $(B)/libingot-lm.a $(B)/libingot.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LD_FLAGS) $^ $(LIBS_LM) -o $@
 
+$(B)/bench/%.o: bench/%.c $(STAMP) | $(GENERATED)
+	$(call compile)
+$(BENCH_BIN): %: %.o $(ARCHIVES)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LD_FLAGS) $^ $(LIBS_APP) -o $@
+
 SUBMAKE = +@$(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 setup:
 	@./setup.sh
@@ -251,7 +258,7 @@ format:
 	clang-format -i $(FORMATTED)
 
 # --- work ---------------------------------------------------------------------------------------
-bench: all
+bench: all $(BENCH_BIN)
 	@bench/bench.sh
 quality: all
 	@bench/quality.sh
