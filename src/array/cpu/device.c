@@ -56,7 +56,8 @@ bool device_in_place(const work *w, int j)
     case OP_layer_norm:
     case OP_rope: return j == 0 && in->dtype == out->dtype && same_place(in, out);
     case OP_put_rows:
-    case OP_slice_update: return j == 0;
+    case OP_slice_update:
+    case OP_paged_write: return j == 0;
     default: return false;
     }
 }

@@ -6,6 +6,7 @@
 #ifndef CPU_LOWER_H
 #define CPU_LOWER_H
 #include "array/cpu/kernels.h"
+#include "array/cpu/walk.h"
 
 typedef struct lowering {
     const work *w;
@@ -87,8 +88,44 @@ ig_status lower_bad_dtype(const lowering *l, ig_dtype t);
 ig_status lower_not_contiguous(const lowering *l, const char *what);
 bool lower_is_contiguous(const operand *o);
 
+/* Bytes of inputs [from, to) that are constants of a plan. */
+int64_t lower_const_bytes(const lowering *l, int from, int to);
+/* IG_OK if input j is row-major without gaps and, unless dtype is IG_C64, of that dtype. */
+ig_status lower_need(const lowering *l, int j, ig_dtype dtype);
+
 /* The elements of a float operand as f32: a row of n at p (dtype t) converted into y, or p itself where it is f32 already. */
 const float *lower_row_f32(const kernels *k, float *y, const char *p, ig_dtype t, size_t n);
 /* n f32 stored as f32, f16 or bf16. */
 void lower_store_f32(const kernels *k, char *p, const float *x, ig_dtype t, size_t n);
+
+/* An operand as rows: its last axis, for each index of the others. */
+typedef struct rows_in {
+    const walk *at;        /* address of each row; its dims are the other axes */
+    int64_t by;            /* bytes from column to column */
+    uint8_t dtype, size;
+} rows_in;
+/* Rows longer than this are not brought into scratch. */
+#define ROW_MAX 32768
+#define ROW_TMP_BYTES (ROW_MAX * 6)
+ig_status lower_rows(const lowering *l, const operand *o, rows_in *ret);
+static inline bool rows_are_direct(const rows_in *v) { return v->dtype == IG_F32 && v->by == 4; }
+/* Row `row` of n columns (f32, f16, bf16) as f32: where it is, or in tmp, 6 bytes a column. */
+const float *rows_f32(const rows_in *v, const kernels *k, int64_t row, int64_t n, char *tmp);
+/* The axes of an operand in two groups: those kept, and those that an operation works along. */
+typedef struct axes {
+    const walk *kept, *along;   /* along is relative: read it at walk_at(kept, row) */
+    count n_kept, n_along;
+    int n_kept_axes;
+} axes;
+ig_status lower_axes(const lowering *l, const operand *o, uint32_t along_mask, axes *ret);
+uint32_t lower_axes_mask(const lowering *l);   /* of node->i = n, axes, ... of a reduction; n = 0: all */
+
+/* The quantised matrix [..., N, K] in inputs j, j + 1, j + 2: contiguous. */
+ig_status lower_qmat(const lowering *l, int j, int64_t group, int64_t bits, qmat *ret);
+/* The n rows of w that begin at element (row, k0), k columns each; rows keep their stride only if k is w's own (or n is 1).
+ * k0 is a multiple of the group. Row w->n is the first row of the next matrix of a batch. */
+qmat qmat_part(const qmat *w, int64_t row, int64_t k0, int64_t n, int64_t k);
+
+/* The integer at p. Values of u64 above INT64_MAX come out negative: as an index, out of range either way. */
+int64_t lower_index(const char *p, ig_dtype t);
 #endif

@@ -245,8 +245,6 @@ static ig_status side_of(const lowering *l, const operand *o, int row, int col, 
     return ret->batch ? IG_OK : lower_no_memory();
 }
 
-static bool is_float(ig_dtype t) { return typed_register(t) == IG_F32; }
-
 ig_status lower_matmul(const lowering *l, step *ret_step)
 {
     const operand *x = &l->in[0], *w = &l->in[1], *out = &l->out[0];
@@ -261,10 +259,10 @@ ig_status lower_matmul(const lowering *l, step *ret_step)
     TRY(side_of(l, x, xd > 1 ? xd - 2 : -1, xd - 1, n_batch, &a->x));
     TRY(side_of(l, w, wd > 1 ? wd - 1 : -1, wd > 1 ? wd - 2 : 0, n_batch, &a->w));
     a->x.direct = a->x.dtype == IG_F32 && a->x.col == 1 && a->x.row >= 0;
-    a->w.direct = is_float((ig_dtype)a->w.dtype) && a->w.col == 1 && a->w.row >= 0;
-    bool floats = is_float(x->s.dtype) && is_float(w->s.dtype) && is_float(out->s.dtype);
+    a->w.direct = typed_is_f32((ig_dtype)a->w.dtype) && a->w.col == 1 && a->w.row >= 0;
+    bool floats = typed_is_f32(x->s.dtype) && typed_is_f32(w->s.dtype) && typed_is_f32(out->s.dtype);
     if (!floats) TRY(lower_plain(l, a));
     *ret_step = (step){.run = floats ? matmul_run : plain_run, .blocks = matmul_blocks, .args = a, .label = "matmul"};
-    ret_step->const_bytes = l->w->in[1].node->trace ? 0 : lower_product(&w->s, 0, wd) * a->w.size;
+    ret_step->const_bytes = lower_const_bytes(l, 1, 2);
     return IG_OK;
 }

@@ -172,31 +172,16 @@ static ig_status pick_loops(const lowering *l, reduce_args *a)
     return IG_OK;
 }
 
-/* Splits the input's axes into kept and reduced ones; node->i: how many axes, which, then keepdims. */
 static ig_status split_axes(const lowering *l, reduce_args *a)
 {
-    const operand *in = &l->in[0];
-    const ig_node *n = l->w->node;
-    int64_t kept[IG_MAX_NDIM], kept_by[IG_MAX_NDIM], red[IG_MAX_NDIM], red_by[IG_MAX_NDIM];
-    int n_kept = 0, n_red = 0;
-    uint32_t reduced = 0;
-    for (int64_t j = 0; j < n->i[0]; j++) reduced |= 1u << (n->i[1 + j] < 0 ? n->i[1 + j] + in->s.ndim : n->i[1 + j]);
-    if (!n->i[0]) reduced = (1u << in->s.ndim) - 1;
-    a->n_out = a->n_reduced = (count){.per = 1};
-    for (int x = 0; x < in->s.ndim; x++) {
-        bool r = reduced >> x & 1;
-        count *c = r ? &a->n_reduced : &a->n_out;
-        (r ? red : kept)[r ? n_red : n_kept] = in->s.dim[x];
-        (r ? red_by : kept_by)[r ? n_red++ : n_kept++] = in->stride[x];
-        if (x == 0 && in->s.sym) c->sym = in->s.sym;
-        else c->per *= in->s.dim[x];
-    }
-    size_t size = ig_dtype_size(in->s.dtype);
-    a->kept = walk_new(l->mem, in->ptr, size, n_kept, kept, kept_by);
-    a->reduced = walk_new(l->mem, in->ptr, size, n_red, red, red_by);
-    if (!a->kept || !a->reduced) return lower_no_memory();
-    bool side_by_side = walk_step(a->kept) == (int64_t)size && (a->kept->n == 1 ? n_kept > 0 : walk_run(a->kept) >= 4);
-    a->columns = side_by_side && !walk_is_contiguous(a->reduced);
+    axes x;
+    TRY(lower_axes(l, &l->in[0], lower_axes_mask(l), &x));
+    a->kept = x.kept;
+    a->reduced = x.along;
+    a->n_out = x.n_kept;
+    a->n_reduced = x.n_along;
+    bool side_by_side = walk_step(x.kept) == x.kept->size && (x.kept->n == 1 ? x.n_kept_axes > 0 : walk_run(x.kept) >= 4);
+    a->columns = side_by_side && !walk_is_contiguous(x.along);
     return IG_OK;
 }
 

@@ -55,7 +55,7 @@ char *walk_at(const walk *w, int64_t i) { return w->ptr + offset_of(w, i); }
         memcpy(dst + i * (dst_by), &v, sizeof v);                                                \
     }
 
-static void gather(char *dst, const char *src, size_t size, int64_t by, int64_t n)
+void walk_gather(char *dst, const char *src, size_t size, int64_t by, int64_t n)
 {
     if (by == (int64_t)size) memcpy(dst, src, (size_t)n * size);
     else if (size == 4) COPY(uint32_t, 4, by)
@@ -73,7 +73,7 @@ static void scatter(char *dst, const char *src, size_t size, int64_t by, int64_t
     else COPY(uint8_t, by, 1)
 }
 
-void walk_fill(char *dst, const char *p, size_t size, int64_t n) { gather(dst, p, size, 0, n); }
+void walk_fill(char *dst, const char *p, size_t size, int64_t n) { walk_gather(dst, p, size, 0, n); }
 
 /* Calls part(address, step in bytes, elements, elements before it) for each innermost run that [first, first + n) touches. */
 #define EACH_RUN(w, first, n, part)                                                                \
@@ -87,7 +87,7 @@ void walk_fill(char *dst, const char *p, size_t size, int64_t n) { gather(dst, p
 void walk_read_at(const walk *w, const char *base, int64_t first, int64_t n, char *dst)
 {
     size_t size = (size_t)w->size;
-    EACH_RUN(w, first, n, gather(dst + (size_t)done * size, base + offset_of(w, at), size, walk_step(w), len))
+    EACH_RUN(w, first, n, walk_gather(dst + (size_t)done * size, base + offset_of(w, at), size, walk_step(w), len))
 }
 
 void walk_write_at(const walk *w, char *base, int64_t first, int64_t n, const char *src)

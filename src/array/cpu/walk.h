@@ -28,6 +28,8 @@ void walk_read_at(const walk *w, const char *base, int64_t first, int64_t n, cha
 void walk_write_at(const walk *w, char *base, int64_t first, int64_t n, const char *src);
 static inline void walk_read(const walk *w, int64_t first, int64_t n, char *dst) { walk_read_at(w, w->ptr, first, n, dst); }
 static inline void walk_write(const walk *w, int64_t first, int64_t n, const char *src) { walk_write_at(w, w->ptr, first, n, src); }
+/* Packs n elements that lie `by` bytes apart. */
+void walk_gather(char *dst, const char *src, size_t size, int64_t by, int64_t n);
 /* Fills n elements of size bytes with the one at p. */
 void walk_fill(char *dst, const char *p, size_t size, int64_t n);
 #endif
