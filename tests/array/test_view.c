@@ -173,31 +173,23 @@ TEST(chains_of_views_equal_the_same_moves_on_a_dense_copy)
     }
 }
 
-/* Does the result lie inside the memory of a? */
-static bool shares(ig_array a, ig_array view)
+static bool takes_memory(ig_array view)
 {
-    const char *p, *q;
     int64_t before = arrays_counters().active_bytes;
     assert_ok(ig_eval(&view, 1));
-    bool nothing_new = arrays_counters().active_bytes == before;
-    assert_ok(ig_data(a, (const void **)&p));
-    ig_array c = ig_contiguous(view);
-    (void)c;
-    assert_ok(ig_data(view, (const void **)&q));
-    bool inside = q >= p && q < p + ig_nbytes(a);
-    return nothing_new && (inside || arrays_counters().active_bytes > before);
+    return arrays_counters().active_bytes != before;
 }
 
 TEST(views_take_no_memory)
 {
     ig_array a = arrays_spread(IG_F32, DIMS(64, 64), -1, 1, 1);
-    assert_true(shares(a, ig_transpose(a, NO_AXES)));
-    assert_true(shares(a, ig_slice(a, DIMS(3, 9), DIMS(60, 20), DIMS(2, 3))));
-    assert_true(shares(a, ig_broadcast_to(a, DIMS(100, 64, 64))));
-    assert_true(shares(a, ig_reshape(a, DIMS(8, -1, 16))));
-    assert_true(shares(a, ig_reshape(ig_transpose(ig_reshape(a, DIMS(4, 16, 64)), AXES(1, 0, 2)), DIMS(16, 4, 8, 8))));
-    assert_true(shares(a, ig_squeeze(ig_expand_dims(a, AXES(0, 2)), NO_AXES)));
-    assert_false(shares(a, ig_reshape(ig_transpose(a, NO_AXES), DIMS(-1)))); /* cannot be said by strides */
+    assert_false(takes_memory(ig_transpose(a, NO_AXES)));
+    assert_false(takes_memory(ig_slice(a, DIMS(3, 9), DIMS(60, 20), DIMS(2, 3))));
+    assert_false(takes_memory(ig_broadcast_to(a, DIMS(100, 64, 64))));
+    assert_false(takes_memory(ig_reshape(a, DIMS(8, -1, 16))));
+    assert_false(takes_memory(ig_reshape(ig_transpose(ig_reshape(a, DIMS(4, 16, 64)), AXES(1, 0, 2)), DIMS(16, 4, 8, 8))));
+    assert_false(takes_memory(ig_squeeze(ig_expand_dims(a, AXES(0, 2)), NO_AXES)));
+    assert_true(takes_memory(ig_reshape(ig_transpose(a, NO_AXES), DIMS(-1)))); /* cannot be said by strides */
 }
 
 TEST(a_row_major_view_gives_the_address_inside_its_base)

@@ -148,10 +148,11 @@ static ig_status run_work(evaluation *e, const work *w)
 {
     ig_node *root = (ig_node *)w->node; /* evaluation is what may write to nodes */
     ig_status st = place_outputs(w, root);
+    if (st != IG_OK) st = ig_fail_context(st, "%s: ", op_table[root->op].name);
     if (st == IG_OK) st = lower_and_run(e, w);
     if (st != IG_OK) {
         forget_outputs(root);
-        return ig_fail_context(st, "%s: ", op_table[root->op].name);
+        return st;
     }
     publish(root);
     return IG_OK;
