@@ -1,11 +1,13 @@
 /* store.c: what a log directory holds once it has been scanned (contract in store.h): leaves by index,
  * tiles, proofs. The scan itself is in scan.c. */
+#define _GNU_SOURCE /* memmem */
 #include "audit/store.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 
+#include "audit/event.h"
 #include "base/file.h"
 
 void store_free(store *s)
@@ -215,6 +217,29 @@ ig_status store_bundle(store *s, uint64_t first, unsigned n, buf *ret_bundle)
         tile_entry_add(ret_bundle, leaf);
     }
     return buf_status(ret_bundle);
+}
+
+/* The text `"req":"ID"` stands in admit, done and denied leaves only; IDs hold nothing to escape. */
+ig_status store_find_done(store *s, const char *req, uint64_t *ret_index)
+{
+    AUTO(buf) wanted;
+    buf_init(&wanted, 256);
+    buf_printf(&wanted, "\"req\":\"%s\"", req);
+    TRY(buf_status(&wanted));
+    __attribute__((cleanup(cursor_close))) cursor c = {.fd = -1};
+    uint64_t n = store_size(s);
+    if (n) TRY(cursor_open(s, 0, &c));
+    for (uint64_t i = 0; i < n; i++) {
+        event_type type;
+        uint64_t admit;
+        str leaf;
+        TRY(cursor_leaf(&c, i, &leaf));
+        if (!event_peek(leaf, &type, &admit) || type != EVENT_DONE) continue;
+        if (!memmem(leaf.p, leaf.n, wanted.data, wanted.n)) continue;
+        *ret_index = i;
+        return IG_OK;
+    }
+    return ig_fail(IG_ENOTFOUND, "audit log %s: no finished request %s", s->dir, req);
 }
 
 /* ---- tiles and proofs ---- */

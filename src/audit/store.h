@@ -83,6 +83,8 @@ IG_MUST_USE ig_status store_set_latest(store *s, const checkpoint *c, str note);
 uint64_t store_size(store *s);
 IG_MUST_USE ig_status store_leaf(store *s, uint64_t index,
                                  buf *ret_leaf); /* initialises ret_leaf */
+/* The index of the done event of a request id; reads the log from its start. */
+IG_MUST_USE ig_status store_find_done(store *s, const char *req, uint64_t *ret_index);
 /* Copies the largest signed checkpoint; IG_ENOTFOUND when nothing was signed yet. Initialises
  * ret_note. */
 IG_MUST_USE ig_status store_latest(store *s, checkpoint *ret_checkpoint, buf *ret_note);
