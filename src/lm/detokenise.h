@@ -10,7 +10,8 @@
 typedef struct detokenise detokenise;
 
 /* The tokenizer must outlive it. One thread at a time. */
-IG_MUST_USE ig_status detokenise_new(const tokenizer *t, bool skip_special, detokenise **ret_detokenise);
+IG_MUST_USE ig_status detokenise_new(const tokenizer *t, bool skip_special,
+                                     detokenise **ret_detokenise);
 void detokenise_free(detokenise *d);
 AUTO_FN(detokenise_ptr, detokenise *, detokenise_free)
 

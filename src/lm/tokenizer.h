@@ -14,8 +14,8 @@
 
 /* Limits on what a tokenizer.json may hold; passing one is IG_ELIMIT and names it. */
 #define TOKENIZER_MAX_JSON_BYTES ((size_t)256 << 20)
-#define TOKENIZER_MAX_TOKENS ((size_t)1 << 22)      /* ids are below this */
-#define TOKENIZER_MAX_TOKEN_BYTES ((size_t)8192)    /* text of one token */
+#define TOKENIZER_MAX_TOKENS ((size_t)1 << 22)   /* ids are below this */
+#define TOKENIZER_MAX_TOKEN_BYTES ((size_t)8192) /* text of one token */
 #define TOKENIZER_MAX_MERGES ((size_t)1 << 23)
 #define TOKENIZER_MAX_TEXT_BYTES ((size_t)256 << 20) /* one prompt */
 
@@ -45,7 +45,8 @@ typedef struct tokenizer_flags {
 
 /* One text. With parse_special it is one trusted span, without it one untrusted span. On failure ret_ids keeps
  * what it held before. */
-IG_MUST_USE ig_status tokenizer_encode(const tokenizer *t, str text, tokenizer_flags flags, token_ids *ret_ids);
+IG_MUST_USE ig_status tokenizer_encode(const tokenizer *t, str text, tokenizer_flags flags,
+                                       token_ids *ret_ids);
 
 /* A piece of a prompt and whether its author may write control tokens. */
 typedef struct tokenizer_span {
@@ -60,21 +61,25 @@ typedef struct tokenizer_span {
  *   DeepSeek's <|User|> are not marked special), except those made of white space (or U+2581) only,
  *   which are found everywhere;
  * - in a stretch between control tokens that holds any untrusted byte, the model itself (BPE,
- *   Unigram, WordPiece) may not produce a control token either; it then splits the text otherwise.
+ *   Unigram, WordPiece) may not produce a control token either; it then splits the text otherwise,
+ *   and what it does not know is the unknown token, or nothing where the file names a control token
+ *   such as <|endoftext|> as the unknown one.
  * So no byte of an untrusted span ever becomes, or becomes part of, a control token. A token that
  * strips the white space beside it (lstrip, rstrip) strips untrusted white space too. */
-IG_MUST_USE ig_status tokenizer_encode_spans(const tokenizer *t, const tokenizer_span *spans, size_t n_spans, bool add_special,
-                                             token_ids *ret_ids);
+IG_MUST_USE ig_status tokenizer_encode_spans(const tokenizer *t, const tokenizer_span *spans,
+                                             size_t n_spans, bool add_special, token_ids *ret_ids);
 
 /* Appends the text of ids to ret_text. Ids without a token are skipped, as `tokenizers` does. Invalid
  * UTF-8 becomes U+FFFD. For text that arrives id by id see detokenise.h: it gives the same bytes. */
-IG_MUST_USE ig_status tokenizer_decode(const tokenizer *t, const int32_t *ids, size_t n_ids, bool skip_special, buf *ret_text);
+IG_MUST_USE ig_status tokenizer_decode(const tokenizer *t, const int32_t *ids, size_t n_ids,
+                                       bool skip_special, buf *ret_text);
 
-size_t tokenizer_vocab_size(const tokenizer *t);                        /* highest id + 1; ids may have holes */
-bool tokenizer_id(const tokenizer *t, str token, int32_t *ret_id);      /* "<|im_end|>" to 2 */
-bool tokenizer_token(const tokenizer *t, int32_t id, str *ret_token);   /* as the vocabulary spells it; borrowed from t */
-bool tokenizer_is_special(const tokenizer *t, int32_t id);              /* skipped by skip_special */
-bool tokenizer_is_control(const tokenizer *t, int32_t id);              /* never made of untrusted text */
+size_t tokenizer_vocab_size(const tokenizer *t); /* highest id + 1; ids may have holes */
+bool tokenizer_id(const tokenizer *t, str token, int32_t *ret_id); /* "<|im_end|>" to 2 */
+bool tokenizer_token(const tokenizer *t, int32_t id,
+                     str *ret_token); /* as the vocabulary spells it; borrowed from t */
+bool tokenizer_is_special(const tokenizer *t, int32_t id); /* skipped by skip_special */
+bool tokenizer_is_control(const tokenizer *t, int32_t id); /* never made of untrusted text */
 /* Appends the bytes that one token stands for (byte-level and byte-fallback undone, no start-of-text rules): they need not be UTF-8. For
  * logprobs and constrained output. False when id has no token. */
 bool tokenizer_token_bytes(const tokenizer *t, int32_t id, buf *ret_bytes);
