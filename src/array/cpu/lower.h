@@ -25,7 +25,7 @@ ig_status lower_work(const work *w, const operand *in, const operand *out, step_
     F(create) F(elementwise) F(copy) F(concatenate) F(reduce) F(logsumexp) F(arg_reduce)           \
     F(softmax) F(scan) F(sort) F(topk) F(take) F(take_along) F(put_rows) F(slice_update)           \
     F(matmul) F(quantize) F(dequantize) F(qmm) F(rows8) F(qmm8) F(take_quantized) F(random)        \
-    F(random_split) F(categorical) F(norm) F(rope) F(sdpa) F(paged_write) F(paged_attention)
+    F(categorical) F(norm) F(rope) F(sdpa) F(paged_write) F(paged_attention)
 #define DECLARE(family) ig_status lower_##family(const lowering *l, step *ret_step);
 LOWERINGS(DECLARE)
 #undef DECLARE
