@@ -1,9 +1,10 @@
-/* plan_overhead: what a plan costs beside its kernels. Runs the phases of a 30-layer Llama step at one
- * token (240) with blocks that only compute for a microsecond or so, and reports, per run:
+/* plan_overhead: what a plan costs beside its kernels. Runs the phases of a 30-layer Llama step
+ * at one token (240) with blocks that only compute for a microsecond or so, and reports, per
+ * run:
  *   outside   wall time of a thread in neither kernels nor waits: claims, publishing, dispatch
  *   wait      wall time of a thread at phase ends, imbalance included
- * Usage: plan_overhead [threads [runs]]; prints one JSON line. The fastest of ten series is what the
- * budget of DESIGN 4a (50 us at 2 threads) speaks of. */
+ * Usage: plan_overhead [threads [runs]]; prints one JSON line. The fastest of ten series is what
+ * the budget of DESIGN 4a (50 us at 2 threads) speaks of. */
 #include <stdio.h>
 #include <stdlib.h>
 #include "array/cpu/pool.h"
