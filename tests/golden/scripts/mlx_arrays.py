@@ -49,7 +49,7 @@ AXIS = "sum prod mean max min all any logsumexp argmax argmin softmax cumsum sor
 print("typedef struct mlx_rule {\n    const char *op;\n    int8_t result[14];\n} mlx_rule;")
 for name, ops, call in [("unary", UNARY, lambda n: lambda a: getattr(mx, n)(a)),
                         ("binary", BINARY, lambda n: lambda a: getattr(mx, n)(a, a)),
-                        ("axis", AXIS, lambda n: lambda a: getattr(mx, n)(a, axis=0))]:
+                        ("axis", AXIS, lambda n: lambda a: getattr(mx, n)(a, axis=-1))]:
     print(f"static const mlx_rule mlx_{name}_rules[] = {{")
     for op in ops:
         row = ", ".join(str(result_type(call(op), t)) for t in TYPES)
