@@ -315,17 +315,11 @@ static ig_status write_index(const conversion *c)
 /* The format that most matrices have: the "quantization" default; the others are listed by path. */
 static choice common_choice(const conversion *c)
 {
+    int64_t count[9][129] = {{0}};
     choice best = {0};
-    int64_t best_n = 0;
     for (int64_t i = 0; i < source_n(c->s); i++) {
-        int64_t n = 0;
-        if (!c->choice[i].bits) continue;
-        for (int64_t j = 0; j < source_n(c->s); j++)
-            n += c->choice[j].bits == c->choice[i].bits && c->choice[j].group == c->choice[i].group;
-        if (n > best_n) {
-            best = c->choice[i];
-            best_n = n;
-        }
+        choice q = c->choice[i];
+        if (q.bits && ++count[q.bits][q.group] > count[best.bits][best.group]) best = q;
     }
     return best;
 }
