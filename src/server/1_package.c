@@ -81,13 +81,13 @@ static ig_status write_release(const package_options *o, const char *name, const
 }
 
 /* A model card for people, where the source has none. */
-static ig_status write_card(const char *name, const char *source, const convert_result *r, const char *dir)
+static ig_status write_card(const char *name, const char *from, const convert_result *r, const char *dir)
 {
     AUTO(buf) b, path;
     buf_init(&b, 1 << 16);
     TRY(file_join(&path, dir, "README.md"));
     if (file_exists(path.data)) return IG_OK;
-    buf_printf(&b, "# %s\n\nPacked by Ingot %s from `%s`: %lld tensors, %lld parameters, %.2f bits per parameter.\n", name, IG_VERSION, last_part(source),
+    buf_printf(&b, "# %s\n\nPacked by Ingot %s from `%s`: %lld tensors, %lld parameters, %.2f bits per parameter.\n", name, IG_VERSION, last_part(from),
                (long long)r->n_tensors, (long long)r->n_parameters, r->bits_per_weight);
     return write_text(dir, "README.md", &b);
 }
