@@ -13,7 +13,7 @@
 
 static ig_status hex_field(const char *what, const json_t *o, const char *key, uint8_t out[SHA256_N])
 {
-    str s;
+    str s = {0};
     TRY(json_get_str(what, o, key, &s));
     if (!hex_decode(s, out, SHA256_N)) return ig_fail(IG_EFORMAT, "%s: %s: expected 64 hex digits", what, key);
     return IG_OK;
@@ -22,7 +22,7 @@ static ig_status hex_field(const char *what, const json_t *o, const char *key, u
 /* The entry of this kset and KV type. */
 static ig_status find_answer(const char *what, const json_t *root, const ig_lm_facts *f, const json_t **ret_entry)
 {
-    json_t *list, *entry;
+    json_t *list = NULL, *entry;
     size_t i;
     TRY(json_get_arr(what, root, "answers", &list));
     json_array_foreach(list, i, entry)
@@ -40,9 +40,9 @@ ig_status kat_check(const char *model_dir, ig_lm *lm)
 {
     AUTO(buf) path, text;
     AUTO(json_ptr) root = NULL;
-    const json_t *entry;
+    const json_t *entry = NULL;
     ig_lm_facts facts;
-    ig_lm_kat want, have;
+    ig_lm_kat want = {0}, have = {0};
     buf_init(&text, 0);
     TRY(file_join(&path, model_dir, "kat.json"));
     TRY(file_read(path.data, MAX_KAT, &text));
@@ -83,7 +83,7 @@ ig_status warm_run(server *sv, const audit_token *probe, stage_report *ret_touch
 static ig_status answer_of(const char *model_dir, ig_lm_arithmetic arithmetic, ig_dtype kv_type, bool first, buf *out)
 {
     ig_lm *lm = NULL;
-    ig_lm_kat kat;
+    ig_lm_kat kat = {0};
     ig_lm_facts facts;
     ig_lm_options o = {.context = 64, .kv_tokens = 64, .kv_type = kv_type, .arithmetic = arithmetic, .max_tokens = 32, .max_sessions = 1, .max_outputs = 1};
     TRY(ig_lm_open(model_dir, &o, &lm));

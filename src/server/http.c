@@ -324,7 +324,7 @@ static ig_status parse_address(const char *text, struct sockaddr_in *v4, struct 
 {
     char host[64];
     const char *colon = strrchr(text, ':');
-    int64_t port;
+    int64_t port = 0;
     size_t n = colon ? (size_t)(colon - text) : 0;
     if (!colon || n >= sizeof host || !str_int(str_of(colon + 1), 0, 65535, &port))
         return ig_fail(IG_EINVAL, "listen: '%s' is not ADDRESS:PORT or unix:PATH", text);
@@ -341,9 +341,9 @@ static ig_status parse_address(const char *text, struct sockaddr_in *v4, struct 
 
 static ig_status listen_tcp(http *h, const char *text)
 {
-    struct sockaddr_in v4;
-    struct sockaddr_in6 v6;
-    bool is_v6;
+    struct sockaddr_in v4 = {0};
+    struct sockaddr_in6 v6 = {0};
+    bool is_v6 = false;
     int yes = 1;
     TRY(parse_address(text, &v4, &v6, &is_v6));
     bool loopback = is_v6 ? IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr) : (ntohl(v4.sin_addr.s_addr) >> 24) == 127;
