@@ -124,17 +124,24 @@ static ig_status open_chat(ig_lm *lm, const char *dir)
     return template_parse(path.data, (str){json_string_value(v), json_string_length(v)}, &lm->chat);
 }
 
-static ig_status open_weights(ig_lm *lm, const char *dir)
+static ig_status bind_all(ig_lm *lm)
 {
     AUTO(binder) b = {0};
-    TRY(ig_weights_open(dir, &lm->weights));
-    lm->family = family_find(lm->config.family);
     TRY(bind_open(lm->weights, &lm->config, &b));
     TRY(lm->family->bind(&b, &lm->model));
     TRY(bind_finish(&b));
     lm->n_parameters = b.n_parameters;
     lm->n_bytes = b.n_bytes;
     return IG_OK;
+}
+
+static ig_status open_weights(ig_lm *lm, const char *dir)
+{
+    TRY(ig_weights_open(dir, &lm->weights));
+    lm->family = family_find(lm->config.family);
+    ig_scope *scope = ig_scope_open();
+    ig_status bound = bind_all(lm), closed = ig_scope_close(scope);
+    return bound != IG_OK ? bound : closed;
 }
 
 static ig_status open_rope(ig_lm *lm)

@@ -94,18 +94,14 @@ ig_status bind_linear(binder *b, const char *path, int64_t n, int64_t k, bool ha
 
 ig_status bind_vector(binder *b, const char *name, int64_t n, ig_array *ret_slot)
 {
-    ig_array raw = {0}, wide = {0};
-    ig_scope *scope = ig_scope_open();
-    ig_status s = bind_tensor(b, name, n, 0, true, &raw);
-    if (s == IG_OK) {
-        wide = ig_astype(raw, IG_F32);
-        s = ig_eval(&wide, 1);
-    }
+    ig_array raw = {0};
+    TRY(bind_tensor(b, name, n, 0, true, &raw));
+    ig_array wide = ig_astype(raw, IG_F32);
+    ig_status s = ig_eval(&wide, 1);
     if (s == IG_OK) ig_hold(ret_slot, wide);
     ig_drop(&raw);
-    ig_status closed = ig_scope_close(scope);
     b->n_parameters += n;
-    return s != IG_OK ? s : closed;
+    return s;
 }
 
 ig_status bind_finish(binder *b)
