@@ -35,8 +35,8 @@
 #define VEC_FILE(isa) VEC_FILE_(isa)
 /* K(name): the name of a kernel in this ISA's build. */
 #define K(name) VEC_JOIN(name, ISA)
-/* Arrays of vectors stay in registers only when loops over them are unrolled. */
-#define UNROLL _Pragma("GCC unroll 16")
+/* A loop over an array of vectors: unrolled, since only then they stay in registers. */
+#define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++)
 #define VEC_FN static inline __attribute__((always_inline, unused))
 
 #include VEC_TEXT(VEC_FILE(ISA))

@@ -17,15 +17,16 @@ typedef struct sum64 {
 VEC_FN sum64 sum64_zero(void)
 {
     sum64 s;
-    UNROLL for (int i = 0; i < SUM_VECS; i++) s.v[i] = vf_set(0);
+    EACH (i, SUM_VECS) s.v[i] = vf_set(0);
     return s;
 }
 
 /* 32-16-8-4-2-1, down to one vector and down to one number. */
 VEC_FN vf sum64_narrow(sum64 s)
 {
-    UNROLL for (int h = SUM_VECS / 2; h > 0; h /= 2) UNROLL for (int i = 0; i < h; i++) s.v[i] =
-        vf_add(s.v[i], s.v[i + h]);
+#pragma GCC unroll 16
+    for (int h = SUM_VECS / 2; h > 0; h /= 2)
+        EACH (i, h) s.v[i] = vf_add(s.v[i], s.v[i + h]);
     return s.v[0];
 }
 VEC_FN float sum64_fold(sum64 s) { return vf_fold(sum64_narrow(s)); }
@@ -59,19 +60,19 @@ VEC_FN float sum_row(sum_term term, const float *x, const float *y, float c, siz
     for (size_t block = 0; block < n; block += SUM_BLOCK) {
         size_t end = n - block < SUM_BLOCK ? n : block + SUM_BLOCK, k = block;
         sum64 s = sum64_zero();
-        for (; k + SUM_LANES <= end; k += SUM_LANES) UNROLL for (int i = 0; i < SUM_VECS; i++)
-            {
+        for (; k + SUM_LANES <= end; k += SUM_LANES)
+            EACH (i, SUM_VECS) {
                 size_t at = k + (size_t)i * VF_N;
                 s.v[i] = sum_step(term, s.v[i], vf_load(x + at),
                                   term == TERM_XY ? vf_load(y + at) : none, cv);
             }
-        UNROLL for (int i = 0; i < SUM_VECS; i++, k += VF_N)
-        { /* the last 63 or fewer */
-            if (k >= end) break;
-            size_t have = end - k < VF_N ? end - k : VF_N;
+        EACH (i, SUM_VECS) { /* the last 63 or fewer */
+            size_t at = k + (size_t)i * VF_N;
+            if (at >= end) break;
+            size_t have = end - at < VF_N ? end - at : VF_N;
             vm here = vm_first(have);
-            vf a = have == VF_N ? vf_load(x + k) : vf_loadn(x + k, have);
-            vf b = term != TERM_XY ? none : have == VF_N ? vf_load(y + k) : vf_loadn(y + k, have);
+            vf a = have == VF_N ? vf_load(x + at) : vf_loadn(x + at, have);
+            vf b = term != TERM_XY ? none : have == VF_N ? vf_load(y + at) : vf_loadn(y + at, have);
             s.v[i] = vf_select(here, sum_step(term, s.v[i], a, b, cv), s.v[i]);
         }
         total += sum64_fold(s);

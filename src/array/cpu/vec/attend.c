@@ -60,11 +60,10 @@ static void load_block(float *y, const attend_args *a, int32_t page, int which, 
 VEC_FN vf score(const float *q, const float *k, size_t dp, vf scale)
 {
     vf row[VF_N];
-    UNROLL for (int j = 0; j < VF_N; j++)
-    {
+    EACH (j, VF_N) {
         sum64 s = sum64_zero();
-        for (size_t i = 0; i < dp; i += SUM_LANES) UNROLL for (int v = 0; v < SUM_VECS; v++)
-            {
+        for (size_t i = 0; i < dp; i += SUM_LANES)
+            EACH (v, SUM_VECS) {
                 size_t at = i + (size_t)v * VF_N;
                 s.v[v] = vf_fma(vf_load(q + at), vf_load(k + (size_t)j * dp + at), s.v[v]);
             }
@@ -78,14 +77,12 @@ VEC_FN void weigh(float *o, float c, const float *p, const float *v, size_t n, s
 {
     for (size_t i = 0; i < dp; i += SUM_LANES) {
         vf acc[SUM_VECS];
-        UNROLL for (int x = 0; x < SUM_VECS; x++) acc[x] =
-            vf_mul(vf_load(o + i + x * VF_N), vf_set(c));
+        EACH (x, SUM_VECS) acc[x] = vf_mul(vf_load(o + i + x * VF_N), vf_set(c));
         for (size_t j = 0; j < n; j++) {
             vf pj = vf_set(p[j]);
-            UNROLL for (int x = 0; x < SUM_VECS; x++) acc[x] =
-                vf_fma(pj, vf_load(v + j * dp + i + x * VF_N), acc[x]);
+            EACH (x, SUM_VECS) acc[x] = vf_fma(pj, vf_load(v + j * dp + i + x * VF_N), acc[x]);
         }
-        UNROLL for (int x = 0; x < SUM_VECS; x++) vf_store(o + i + x * VF_N, acc[x]);
+        EACH (x, SUM_VECS) vf_store(o + i + x * VF_N, acc[x]);
     }
 }
 
@@ -105,8 +102,7 @@ VEC_FN void add_block(row_state *st, const float *q, const float *k, const float
     float c = first ? 0.0f : fmath_exp(st->m - m);
     sum64 sum = sum64_zero();
     vf mv = vf_set(m);
-    UNROLL for (int i = 0; i < SUM_VECS; i++)
-    {
+    EACH (i, SUM_VECS) {
         size_t j = (size_t)i * VF_N;
         if (j >= n) break;
         vf p = vf_exp(vf_sub(vf_load(s + j), mv));

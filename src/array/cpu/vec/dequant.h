@@ -2,14 +2,6 @@
 #ifndef CPU_VEC_DEQUANT_H
 #define CPU_VEC_DEQUANT_H
 #include "array/cpu/vec/vec_kernels.h"
-#include "base/half.h"
-
-VEC_FN float float_at(const void *p, ig_dtype t, size_t i)
-{
-    if (t == IG_F32) return ((const float *)p)[i];
-    return t == IG_F16 ? f16_to_f32(((const uint16_t *)p)[i])
-                       : bf16_to_f32(((const uint16_t *)p)[i]);
-}
 
 /* The codes of 32 elements as bytes; 32 elements are `bits` words of a little-endian bit stream. */
 VEC_FN void unpack32(uint8_t *y, const uint8_t *p, int bits)

@@ -20,19 +20,18 @@ VEC_FN void tile_chunk(tile_sums *s, const float *const *w, const float *const *
 {
     for (int lane = 0; lane < SUM_LANES; lane += VF_N) {
         vf acc[TILE_ROWS][VF_TILE];
-        UNROLL for (int r = 0; r < TILE_ROWS; r++) UNROLL for (int t = 0; t < nt; t++) acc[r][t] =
-            vf_load(s->p[r][t] + lane);
+        EACH (r, TILE_ROWS)
+            EACH (t, nt) acc[r][t] = vf_load(s->p[r][t] + lane);
         for (size_t k = k0 + (size_t)lane; k < k1; k += SUM_LANES) {
             vf xv[VF_TILE];
-            UNROLL for (int t = 0; t < nt; t++) xv[t] = vf_load(x[t] + k);
-            UNROLL for (int r = 0; r < TILE_ROWS; r++)
-            {
+            EACH (t, nt) xv[t] = vf_load(x[t] + k);
+            EACH (r, TILE_ROWS) {
                 vf wv = vf_load(w[r] + k);
-                UNROLL for (int t = 0; t < nt; t++) acc[r][t] = vf_fma(wv, xv[t], acc[r][t]);
+                EACH (t, nt) acc[r][t] = vf_fma(wv, xv[t], acc[r][t]);
             }
         }
-        UNROLL for (int r = 0; r < TILE_ROWS; r++) UNROLL for (int t = 0; t < nt; t++)
-            vf_store(s->p[r][t] + lane, acc[r][t]);
+        EACH (r, TILE_ROWS)
+            EACH (t, nt) vf_store(s->p[r][t] + lane, acc[r][t]);
     }
 }
 
@@ -50,7 +49,7 @@ VEC_FN void tile_block(float *y, size_t ldy, int n_rows, const float *const *w,
             for (size_t k = whole; k < n; k++)
                 s.p[r][t][k - whole] = __builtin_fmaf(w[r][k], x[t][k], s.p[r][t][k - whole]);
             sum64 v;
-            UNROLL for (int i = 0; i < SUM_VECS; i++) v.v[i] = vf_load(s.p[r][t] + i * VF_N);
+            EACH (i, SUM_VECS) v.v[i] = vf_load(s.p[r][t] + i * VF_N);
             y[(size_t)t * ldy + (size_t)r] += sum64_fold(v);
         }
 }
@@ -93,17 +92,17 @@ VEC_FN float dot_as(const void *w, ig_dtype wt, size_t first, const float *x, si
     for (size_t block = 0; block < n; block += SUM_BLOCK) {
         size_t end = n - block < SUM_BLOCK ? n : block + SUM_BLOCK, k = block;
         sum64 s = sum64_zero();
-        for (; k + SUM_LANES <= end; k += SUM_LANES) UNROLL for (int i = 0; i < SUM_VECS; i++)
-            {
+        for (; k + SUM_LANES <= end; k += SUM_LANES)
+            EACH (i, SUM_VECS) {
                 size_t at = k + (size_t)i * VF_N;
                 s.v[i] = vf_fma(load_as(w, wt, first + at), vf_load(x + at), s.v[i]);
             }
-        UNROLL for (int i = 0; i < SUM_VECS; i++, k += VF_N)
-        {
-            if (k >= end) break;
-            bool whole = end - k >= VF_N;
-            vf a = whole ? load_as(w, wt, first + k) : loadn_as(w, wt, first + k, end - k);
-            vf b = whole ? vf_load(x + k) : vf_loadn(x + k, end - k);
+        EACH (i, SUM_VECS) { /* the last 63 or fewer */
+            size_t at = k + (size_t)i * VF_N;
+            if (at >= end) break;
+            bool whole = end - at >= VF_N;
+            vf a = whole ? load_as(w, wt, first + at) : loadn_as(w, wt, first + at, end - at);
+            vf b = whole ? vf_load(x + at) : vf_loadn(x + at, end - at);
             s.v[i] = vf_fma(a, b, s.v[i]);
         }
         total += sum64_fold(s);

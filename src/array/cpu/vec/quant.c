@@ -31,7 +31,7 @@ void K(kv8)(int8_t *codes, float *d, const float *x, size_t n) { *d = codes_of(c
 VEC_FN int32_t sum_of_32(const int8_t *codes)
 {
     vf s = vf_set(0); /* integers below 2^12: exact in any order */
-    UNROLL for (int i = 0; i < 32; i += VF_N) s = vf_add(s, vf_load_i8(codes + i));
+    EACH (i, 32 / VF_N) s = vf_add(s, vf_load_i8(codes + i * VF_N));
     return (int32_t)vf_fold(s);
 }
 

@@ -39,7 +39,8 @@ void qmm8_avx2(float *y, size_t ldy, const qmat *w, int64_t n0, int64_t n1, cons
 {
     qmm8_call c = {y, ldy, w, n0, n1, rec, rec_stride, (size_t)act_group, nt, scratch};
     size_t rest = KERNEL_SCRATCH_BYTES - qmm8_tail_bytes_avx2(w);
-    if (nt > WALK_MAX + 1 && qmm8tile_bytes_avx2(w) <= rest)
+    size_t few = w->k > 4096 ? 2 : WALK_MAX; /* long rows of more tokens do not fit L1 */
+    if (nt > few && qmm8tile_bytes_avx2(w) <= rest)
         qmm8tile_avx2(&c);
     else if (qmm8walk_bytes_avx2(w) <= rest)
         qmm8walk_avx2(&c);

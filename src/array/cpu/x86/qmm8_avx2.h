@@ -3,7 +3,6 @@
 #define CPU_QMM8_AVX2_H
 #define ISA avx2
 #include "array/cpu/vec/vec_kernels.h"
-#include "base/half.h"
 
 /* A call of qmm8 (kernels.def). */
 typedef struct qmm8_call {

@@ -9,6 +9,7 @@
 #include "array/cpu/x86/qmm8_avx2.h"
 
 #define TOKENS 32
+#define CELLS_BYTES (192 << 10)
 #define MAX_ROW_TILES 8
 #define PASS 32 /* columns of a pass */
 #define PASS_BYTES (PASS * QROWS)
@@ -37,6 +38,7 @@ typedef struct leaf {
 typedef struct tiler {
     size_t k, group, n_passes, per_group; /* passes in a row and in a group */
     size_t tile_bytes;                    /* codes, scales and biases of 8 rows */
+    size_t block;                         /* tokens */
     int bits, n_leaves;
     bool all_classes;
     leaf leaves[N_CLASSES];
@@ -48,9 +50,14 @@ static size_t tile_bytes(const qmat *w)
 {
     return (size_t)w->k * QROWS + (size_t)(w->k / w->group) * QROWS * 8;
 }
+static size_t block_tokens(const qmat *w)
+{
+    size_t fit = CELLS_BYTES / ((size_t)w->k / PASS * sizeof(act_cell));
+    return fit >= TOKENS ? TOKENS : fit >= 8 ? fit / 8 * 8 : 8;
+}
 static size_t act_bytes(const qmat *w)
 {
-    return up64((size_t)w->k / PASS * TOKENS * sizeof(act_cell));
+    return up64((size_t)w->k / PASS * block_tokens(w) * sizeof(act_cell));
 }
 static size_t fixed_bytes(const qmat *w)
 {
@@ -96,21 +103,18 @@ static void plan_leaves(tiler *t)
 VEC_FN void transpose8(v32 *r)
 {
     __m256 t[8], u[8];
-    UNROLL for (int i = 0; i < 4; i++)
-    {
+    EACH (i, 4) {
         __m256 a = _mm256_castsi256_ps(r[2 * i]), b = _mm256_castsi256_ps(r[2 * i + 1]);
         t[2 * i] = _mm256_unpacklo_ps(a, b);
         t[2 * i + 1] = _mm256_unpackhi_ps(a, b);
     }
-    UNROLL for (int i = 0; i < 2; i++)
-    {
+    EACH (i, 2) {
         u[4 * i] = _mm256_shuffle_ps(t[4 * i], t[4 * i + 2], 0x44);
         u[4 * i + 1] = _mm256_shuffle_ps(t[4 * i], t[4 * i + 2], 0xee);
         u[4 * i + 2] = _mm256_shuffle_ps(t[4 * i + 1], t[4 * i + 3], 0x44);
         u[4 * i + 3] = _mm256_shuffle_ps(t[4 * i + 1], t[4 * i + 3], 0xee);
     }
-    UNROLL for (int i = 0; i < 4; i++)
-    {
+    EACH (i, 4) {
         r[i] = _mm256_castps_si256(_mm256_permute2f128_ps(u[i], u[i + 4], 0x20));
         r[i + 4] = _mm256_castps_si256(_mm256_permute2f128_ps(u[i], u[i + 4], 0x31));
     }
@@ -119,8 +123,7 @@ VEC_FN void transpose8(v32 *r)
 /* 32 bytes at the same place of 8 rows; the last `n_bytes` of a row may be fewer. */
 VEC_FN void load_rows(v32 *r, const uint8_t *p, size_t row_bytes, size_t n_bytes)
 {
-    UNROLL for (int i = 0; i < QROWS; i++)
-    {
+    EACH (i, QROWS) {
         const uint8_t *q = p + (size_t)i * row_bytes;
         if (n_bytes >= 32)
             r[i] = _mm256_loadu_si256((const void *)q);
@@ -137,11 +140,10 @@ static void unpack4(uint8_t *y, const uint8_t *codes, size_t k)
     const v32 nibble = _mm256_set1_epi8(15);
     for (size_t i = 0; i < k; i += 64) {
         v32 r[8];
-        size_t n = (k - i < 64 ? k - i : 64) / 8;
-        load_rows(r, codes + i / 2, k / 2, n * 4);
+        int n = k - i < 64 ? 4 : 8; /* words of 8 codes */
+        load_rows(r, codes + i / 2, k / 2, (size_t)n * 4);
         transpose8(r);
-        UNROLL for (size_t j = 0; j < 8; j++)
-        {
+        EACH (j, 8) {
             if (j >= n) break;
             put(y + i * QROWS + 64 * j, _mm256_and_si256(r[j], nibble));
             put(y + i * QROWS + 64 * j + 32, _mm256_and_si256(_mm256_srli_epi16(r[j], 4), nibble));
@@ -157,29 +159,23 @@ static void unpack8(uint8_t *y, const uint8_t *codes, size_t k)
         v32 r[8];
         load_rows(r, codes + i, k, 32);
         transpose8(r);
-        UNROLL for (size_t j = 0; j < 8; j++)
-            put(y + i * QROWS + 32 * j, _mm256_xor_si256(r[j], flip));
+        EACH (j, 8) put(y + i * QROWS + 32 * j, _mm256_xor_si256(r[j], flip));
     }
 }
 
-/* Scales or biases of 8 rows, [group][row]. */
+/* Scales or biases of 8 rows, [group][row]. The last 8 groups may overlap those before; fewer than 8 are taken one by one. */
 static void unpack_scales(float *y, const void *p, ig_dtype t, int64_t n, size_t n_groups)
 {
-    size_t g = 0;
-    for (; g + 8 <= n_groups; g += 8) {
+    for (size_t at = 0; at < n_groups && n_groups >= 8; at += 8) {
         v32 r[8];
-        UNROLL for (size_t i = 0; i < QROWS; i++) r[i] =
-            vf_bits(load_as(p, t, ((size_t)n + i) * n_groups + g));
+        size_t g = at + 8 <= n_groups ? at : n_groups - 8;
+        EACH (i, QROWS) r[i] = vf_bits(load_as(p, t, ((size_t)n + i) * n_groups + g));
         transpose8(r);
-        UNROLL for (size_t i = 0; i < 8; i++) vf_store(y + (g + i) * QROWS, vf_of_bits(r[i]));
+        EACH (i, 8) vf_store(y + (g + i) * QROWS, vf_of_bits(r[i]));
     }
-    for (; g < n_groups; g++)
-        for (size_t i = 0; i < QROWS; i++) {
-            size_t at = ((size_t)n + i) * n_groups + g;
-            y[g * QROWS + i] = t == IG_F32   ? ((const float *)p)[at]
-                               : t == IG_F16 ? f16_to_f32(((const uint16_t *)p)[at])
-                                             : bf16_to_f32(((const uint16_t *)p)[at]);
-        }
+    for (size_t g = 0; g < n_groups && n_groups < 8; g++)
+        for (size_t i = 0; i < QROWS; i++)
+            y[g * QROWS + i] = float_at(p, t, ((size_t)n + i) * n_groups + g);
 }
 
 static void unpack_tile(const tiler *t, char *to, const qmat *w, int64_t n)
@@ -203,14 +199,16 @@ static void lay_out_token(const tiler *t, act_cell *cells, size_t nt, size_t at,
     const int32_t *sums = (const int32_t *)(rec + rows8_sums_at(t->k, act_group));
     const v32 apart = _mm256_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15, 0, 2,
                                        4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15);
+    int shift = __builtin_ctz((unsigned)act_group / PASS);
+    size_t in_group = t->per_group - 1; /* mask */
     int32_t s = 0;
     for (size_t p = 0; p < t->n_passes; p++) {
         act_cell *c = &cells[p * nt + at];
         v32 x = _mm256_loadu_si256((const void *)(rec + p * PASS));
         put(c->x, t->bits == 4 ? _mm256_shuffle_epi8(x, apart) : x);
-        s = p % t->per_group ? s + sums[p] : sums[p];
+        s = p & in_group ? s + sums[p] : sums[p];
         c->sum = (float)s;
-        c->d = d[p * PASS / act_group];
+        c->d = d[p >> shift];
     }
 }
 
@@ -242,8 +240,7 @@ VEC_FN v32 dot_8(const v32 *w, const uint8_t *codes, const uint8_t *x)
 {
     const v32 one = _mm256_set1_epi16(1);
     v32 sum = _mm256_setzero_si256();
-    UNROLL for (int i = 0; i < 8; i++)
-    {
+    EACH (i, 8) {
         v32 sx = _mm256_sign_epi8(broadcast(x + 4 * i),
                                   _mm256_loadu_si256((const void *)(codes + 32 * i)));
         sum = _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(w[i], sx), one));
@@ -265,26 +262,28 @@ typedef struct pass_args {
 VEC_FN void pass(const pass_args *p, int bits, bool more, bool ends, bool again, bool merge)
 {
     v32 w[8];
-    UNROLL for (int i = 0; i < 8; i++)
-    {
+    EACH (i, 8) {
         w[i] = _mm256_loadu_si256((const void *)(p->codes + 32 * i));
         if (bits == 8) w[i] = _mm256_abs_epi8(w[i]);
     }
     vf s = ends ? vf_load(p->scale) : vf_set(0), b = ends ? vf_load(p->bias) : vf_set(0);
-    for (size_t t = 0; t < p->nt; t++) {
-        const act_cell *c = &p->cells[t];
-        v32 dot = bits == 4 ? dot_4(w, c->x) : dot_8(w, p->codes, c->x);
-        if (more) dot = vi_add(dot, vi_load(p->dots->i[t]));
+    const act_cell *c = p->cells, *end = c + p->nt;
+    const uint8_t *codes = p->codes;
+    int32_t *dots = p->dots->i[0];
+    float *acc = p->acc->f[0], *folded = merge ? p->merge->f[0] : NULL;
+    for (; c < end; c++, dots += QROWS, acc += QROWS, folded += merge ? QROWS : 0) {
+        v32 dot = bits == 4 ? dot_4(w, c->x) : dot_8(w, codes, c->x);
+        if (more) dot = vi_add(dot, vi_load(dots));
         if (!ends) {
-            vi_store(p->dots->i[t], dot);
+            vi_store(dots, dot);
             continue;
         }
         vf sum = vf_set(c->sum), i = vf_of_int(dot);
         if (bits == 8) i = vf_fma(vf_set(128), sum, i); /* exact: below 2^24 */
         vf u = vf_fma(s, i, vf_mul(b, sum));
-        vf acc = vf_fma(vf_set(c->d), u, again ? vf_load(p->acc->f[t]) : vf_set(0));
-        if (merge) acc = vf_add(acc, vf_load(p->merge->f[t]));
-        vf_store(p->acc->f[t], acc);
+        vf r = vf_fma(vf_set(c->d), u, again ? vf_load(acc) : vf_set(0));
+        if (merge) r = vf_add(r, vf_load(folded));
+        vf_store(acc, r);
     }
 }
 
@@ -323,8 +322,42 @@ static void group_passes_8(pass_args *p, size_t per_group, bool again)
     group_passes(p, 8, per_group, again);
 }
 
+/* The bytes of the next 8 rows, asked for a few lines at a time between passes: all at once would fill the queues of the core
+ * and stall it as long as reading them. */
+typedef struct wanted {
+    const char *at[3], *end[3];
+    size_t lines; /* between two groups */
+} wanted;
+
+static wanted want_rows(const tiler *t, const qmat *w, int64_t n)
+{
+    wanted q = {.lines = 0};
+    if (n + QROWS > w->n) return q;
+    size_t codes = (size_t)w->k / 8 * (size_t)w->bits, n_groups = t->k / t->group;
+    size_t scales = n_groups * (w->sb_type == IG_F32 ? 4 : 2);
+    q.at[0] = (const char *)w->codes + (size_t)n * codes;
+    q.at[1] = (const char *)w->scales + (size_t)n * scales;
+    q.at[2] = (const char *)w->biases + (size_t)n * scales;
+    q.end[0] = q.at[0] + QROWS * codes;
+    q.end[1] = q.at[1] + QROWS * scales;
+    q.end[2] = q.at[2] + QROWS * scales;
+    q.lines = (QROWS * (codes + 2 * scales) / 64 + 3) / n_groups + 1;
+    return q;
+}
+
+VEC_FN void want_some(wanted *q)
+{
+    for (size_t i = 0, part = 0; i < q->lines; i++) {
+        while (part < 3 && q->at[part] >= q->end[part]) part++;
+        if (part == 3) return;
+        _mm_prefetch(q->at[part], _MM_HINT_T0);
+        q->at[part] += 64;
+    }
+}
+
 /* 8 rows times the tokens of the block: y[token][row]. */
-static void tile(tiler *t, const char *rows, const act_cell *cells, size_t nt, float *y, size_t ldy)
+static void tile(tiler *t, const char *rows, const act_cell *cells, size_t nt, wanted q, float *y,
+                 size_t ldy)
 {
     size_t n_groups = t->k / t->group, per_class = t->group < 64 ? 64 / t->group : 1;
     const float *scale = (const float *)(rows + t->k * QROWS), *bias = scale + n_groups * QROWS;
@@ -346,6 +379,7 @@ static void tile(tiler *t, const char *rows, const act_cell *cells, size_t nt, f
                 p.bias = bias + g * QROWS;
                 (t->bits == 4 ? group_passes_4 : group_passes_8)(&p, t->per_group, again);
                 again = true;
+                want_some(&q);
             }
         }
         last = p.acc;
@@ -358,14 +392,56 @@ static void tile(tiler *t, const char *rows, const act_cell *cells, size_t nt, f
     for (size_t i = 0; i < nt; i++) vf_store(y + i * ldy, vf_add(vf_load(last->f[i]), absent));
 }
 
-/* n_tiles tiles of 8 rows, unpacked at `rows`, times all tokens. out: where a tile's rows beyond n_rows go first, or NULL. */
-static void all_tokens(const qmm8_call *c, tiler *t, const char *rows, size_t n_tiles,
-                       act_cell *cells, float *y, size_t ldy, size_t t0, size_t nt)
+static void lay_out(const qmm8_call *c, const tiler *t, act_cell *cells, size_t t0, size_t nt)
 {
     for (size_t i = 0; i < nt; i++)
         lay_out_token(t, cells, nt, i, c->rec + (t0 + i) * c->rec_stride, c->act_group);
-    for (size_t r = 0; r < n_tiles; r++)
-        tile(t, rows + r * t->tile_bytes, cells, nt, y + r * QROWS, ldy);
+}
+
+/* Up to 32 tokens, laid out once: each tile is unpacked, used and forgotten while it is in L1. */
+static void few_tokens(const qmm8_call *c, tiler *t, char *rows, act_cell *cells)
+{
+    lay_out(c, t, cells, 0, c->nt);
+    for (int64_t n = c->n0; n + QROWS <= c->n1; n += QROWS) {
+        unpack_tile(t, rows, c->w, n);
+        tile(t, rows, cells, c->nt, want_rows(t, c->w, n + QROWS), c->y + (n - c->n0), c->ldy);
+    }
+}
+
+/* More tokens: some tiles are unpacked, and every block of tokens, once laid out, meets them all. */
+static void many_tokens(const qmm8_call *c, tiler *t, char *rows, size_t n_fit, act_cell *cells)
+{
+    int64_t step_rows = (int64_t)(n_fit * QROWS);
+    for (int64_t n = c->n0; n + QROWS <= c->n1; n += step_rows) {
+        int64_t end = n + step_rows < c->n1 ? n + step_rows : c->n1;
+        size_t n_tiles = (size_t)(end - n) / QROWS;
+        for (size_t r = 0; r < n_tiles; r++)
+            unpack_tile(t, rows + r * t->tile_bytes, c->w, n + (int64_t)(r * QROWS));
+        for (size_t t0 = 0; t0 < c->nt; t0 += t->block) {
+            size_t nt = c->nt - t0 < t->block ? c->nt - t0 : t->block;
+            lay_out(c, t, cells, t0, nt);
+            for (size_t r = 0; r < n_tiles; r++)
+                tile(t, rows + r * t->tile_bytes, cells, nt, (wanted){.lines = 0},
+                     c->y + t0 * c->ldy + (n - c->n0) + (int64_t)(r * QROWS), c->ldy);
+        }
+    }
+}
+
+/* The rows behind the last whole tile, by way of a copy. */
+static void last_rows(const qmm8_call *c, tiler *t, char *rows, act_cell *cells, float *part)
+{
+    int64_t n = c->n0 + (c->n1 - c->n0) / QROWS * QROWS;
+    if (n == c->n1) return;
+    qmat tail = qmm8_tail_avx2(c->w, n, c->n1 - n, rows + t->tile_bytes);
+    unpack_tile(t, rows, &tail, 0);
+    for (size_t t0 = 0; t0 < c->nt; t0 += t->block) {
+        size_t nt = c->nt - t0 < t->block ? c->nt - t0 : t->block;
+        lay_out(c, t, cells, t0, nt);
+        tile(t, rows, cells, nt, (wanted){.lines = 0}, part, QROWS);
+        for (size_t i = 0; i < nt; i++)
+            memcpy(c->y + (t0 + i) * c->ldy + (n - c->n0), part + i * QROWS,
+                   (size_t)(c->n1 - n) * sizeof(float));
+    }
 }
 
 void qmm8tile_avx2(const qmm8_call *c)
@@ -379,32 +455,16 @@ void qmm8tile_avx2(const qmm8_call *c)
     t->n_passes = t->k / PASS;
     t->per_group = t->group / PASS;
     t->tile_bytes = tile_bytes(w);
+    t->block = block_tokens(w);
     plan_leaves(t);
     act_cell *cells = (act_cell *)(c->scratch + up64(sizeof *t));
     float *part = (float *)((char *)cells + act_bytes(w));
     char *rows = (char *)part + up64(TOKENS * QROWS * 4);
-    size_t rest = KERNEL_SCRATCH_BYTES - fixed_bytes(w) - qmm8_tail_bytes_avx2(w),
-           fit = rest / t->tile_bytes;
-    size_t most = fit < MAX_ROW_TILES ? fit : MAX_ROW_TILES;
-    int64_t n = c->n0;
-    while (n + QROWS <= c->n1) {
-        size_t n_tiles = (size_t)(c->n1 - n) / QROWS;
-        if (n_tiles > most) n_tiles = most;
-        for (size_t r = 0; r < n_tiles; r++)
-            unpack_tile(t, rows + r * t->tile_bytes, w, n + (int64_t)(r * QROWS));
-        for (size_t t0 = 0; t0 < c->nt; t0 += TOKENS)
-            all_tokens(c, t, rows, n_tiles, cells, c->y + t0 * c->ldy + (n - c->n0), c->ldy, t0,
-                       c->nt - t0 < TOKENS ? c->nt - t0 : TOKENS);
-        n += (int64_t)(n_tiles * QROWS);
-    }
-    if (n == c->n1) return;
-    qmat tail = qmm8_tail_avx2(w, n, c->n1 - n, rows + t->tile_bytes);
-    unpack_tile(t, rows, &tail, 0);
-    for (size_t t0 = 0; t0 < c->nt; t0 += TOKENS) {
-        size_t nt = c->nt - t0 < TOKENS ? c->nt - t0 : TOKENS;
-        all_tokens(c, t, rows, 1, cells, part, QROWS, t0, nt);
-        for (size_t i = 0; i < nt; i++)
-            memcpy(c->y + (t0 + i) * c->ldy + (n - c->n0), part + i * QROWS,
-                   (size_t)(c->n1 - n) * sizeof(float));
-    }
+    size_t rest = KERNEL_SCRATCH_BYTES - fixed_bytes(w) - qmm8_tail_bytes_avx2(w);
+    size_t n_fit = rest / t->tile_bytes;
+    if (c->nt <= t->block)
+        few_tokens(c, t, rows, cells);
+    else
+        many_tokens(c, t, rows, n_fit < MAX_ROW_TILES ? n_fit : MAX_ROW_TILES, cells);
+    last_rows(c, t, rows, cells, part);
 }

@@ -24,7 +24,6 @@ typedef struct walk {
     size_t
         period; /* groups after which activations repeat: those of a row, or of two where a row is an odd number of halves of 64 */
     size_t n_class_steps; /* vectors of 8 classes in a row: d and the second pass */
-    float *scale, *bias;  /* of 8 rows */
     walk_act act[WALK_MAX];
 } walk;
 
@@ -41,10 +40,7 @@ static size_t act_bytes(const qmat *w)
            up64((QROWS * n + 32) * 4);
 }
 
-size_t qmm8walk_bytes_avx2(const qmat *w)
-{
-    return WALK_MAX * act_bytes(w) + 2 * up64(QROWS * (size_t)(w->k / w->group) * 4);
-}
+size_t qmm8walk_bytes_avx2(const qmat *w) { return WALK_MAX * act_bytes(w); }
 
 /* n codes, a multiple of 64: evens and odds of each 64 apart. */
 static void split_codes(uint8_t *y, const uint8_t *x, size_t n)
@@ -97,10 +93,7 @@ static walk start_walk(const qmat *w, char *scratch)
     k.n_groups = k.k / k.group;
     k.period = k.n_groups * (k.k % 64 ? 2 : 1);
     k.n_class_steps = (k.n_groups + class_step(k.group) - 1) / class_step(k.group);
-    size_t own = up64(QROWS * k.n_groups * 4);
-    k.scale = (float *)scratch;
-    k.bias = (float *)(scratch + own);
-    char *p = scratch + 2 * own;
+    char *p = scratch;
     for (int t = 0; t < WALK_MAX; t++) {
         walk_act *a = &k.act[t];
         a->x = (uint8_t *)p, p += up64((k.period + 8) * k.group);
@@ -147,8 +140,7 @@ VEC_FN four load_four(const uint8_t *p)
 {
     four f;
     const v32 nibble = _mm256_set1_epi8(15);
-    UNROLL for (int i = 0; i < 4; i++)
-    {
+    EACH (i, 4) {
         v32 v = _mm256_loadu_si256((const void *)(p + 32 * i));
         f.lo[i] = _mm256_and_si256(v, nibble);
         f.hi[i] = _mm256_and_si256(_mm256_srli_epi16(v, 4), nibble);
@@ -184,25 +176,23 @@ VEC_FN void dot8_4(v32 *ret_dot, const uint8_t *p, const walk *k, size_t at, int
     if (group == 32) { /* halves are groups: lanes come as 0 2 4 6 1 3 5 7 */
         four f = load_four(p);
         const v32 order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-        UNROLL for (int t = 0; t < nt; t++) ret_dot[t] =
-            _mm256_permutevar8x32_epi32(dot_four(&f, k->act[t].x + at), order);
+        EACH (t, nt)
+            ret_dot[t] = _mm256_permutevar8x32_epi32(dot_four(&f, k->act[t].x + at), order);
     } else if (group == 64) {
         v32 first[WALK_MAX];
         four f = load_four(p);
-        UNROLL for (int t = 0; t < nt; t++) first[t] = dot_four(&f, k->act[t].x + at);
+        EACH (t, nt) first[t] = dot_four(&f, k->act[t].x + at);
         f = load_four(p + 128);
-        UNROLL for (int t = 0; t < nt; t++) ret_dot[t] =
-            add_halves(first[t], dot_four(&f, k->act[t].x + at + 256));
+        EACH (t, nt) ret_dot[t] = add_halves(first[t], dot_four(&f, k->act[t].x + at + 256));
     } else {
         v32 part[WALK_MAX][4];
-        UNROLL for (int i = 0; i < 4; i++)
-        {
+        EACH (i, 4) {
             four f = load_four(p + 128 * i);
-            UNROLL for (int t = 0; t < nt; t++) part[t][i] =
-                dot_two_pairs(&f, k->act[t].x + at + (size_t)i * 256);
+            EACH (t, nt) part[t][i] = dot_two_pairs(&f, k->act[t].x + at + (size_t)i * 256);
         }
-        UNROLL for (int t = 0; t < nt; t++) ret_dot[t] =
-            add_halves(add_fours32(part[t][0], part[t][1]), add_fours32(part[t][2], part[t][3]));
+        EACH (t, nt)
+            ret_dot[t] = add_halves(add_fours32(part[t][0], part[t][1]),
+                                    add_fours32(part[t][2], part[t][3]));
     }
 }
 
@@ -210,9 +200,9 @@ VEC_FN void dot8_4(v32 *ret_dot, const uint8_t *p, const walk *k, size_t at, int
 VEC_FN v32 add_eights(const v32 *a)
 {
     v32 t[4];
-    UNROLL for (int i = 0; i < 4; i++) t[i] =
-        _mm256_add_epi32(_mm256_unpacklo_epi32(a[2 * i], a[2 * i + 1]),
-                         _mm256_unpackhi_epi32(a[2 * i], a[2 * i + 1]));
+    EACH (i, 4)
+        t[i] = _mm256_add_epi32(_mm256_unpacklo_epi32(a[2 * i], a[2 * i + 1]),
+                                _mm256_unpackhi_epi32(a[2 * i], a[2 * i + 1]));
     v32 u0 = _mm256_add_epi32(_mm256_unpacklo_epi64(t[0], t[1]), _mm256_unpackhi_epi64(t[0], t[1]));
     v32 u1 = _mm256_add_epi32(_mm256_unpacklo_epi64(t[2], t[3]), _mm256_unpackhi_epi64(t[2], t[3]));
     return add_halves(u0, u1);
@@ -228,27 +218,35 @@ VEC_FN v32 dot32_8(const uint8_t *p, const uint8_t *x)
 }
 VEC_FN void dot8_8(v32 *ret_dot, const uint8_t *p, const walk *k, size_t at, int group, int nt)
 {
-    UNROLL for (int t = 0; t < nt; t++)
-    {
+    EACH (t, nt) {
         const uint8_t *x = k->act[t].x + at;
         v32 d[8];
-        UNROLL for (int g = 0; g < 8; g++)
-        {
+        EACH (g, 8) {
             d[g] = dot32_8(p + g * group, x + g * group);
-            UNROLL for (int i = 32; i < group; i += 32) d[g] =
-                _mm256_add_epi32(d[g], dot32_8(p + g * group + i, x + g * group + i));
+            for (int i = 32; i < group; i += 32)
+                d[g] = _mm256_add_epi32(d[g], dot32_8(p + g * group + i, x + g * group + i));
         }
         ret_dot[t] = add_eights(d);
     }
 }
 
-/* u of all groups of 8 rows. */
-VEC_FN void first_pass(const walk *k, const uint8_t *codes, int bits, int group, int nt,
-                       size_t ahead)
+/* Steps whose scales are converted at once: more, and those of long rows drive the activations out of L1. */
+#define SCALE_STEPS 32
+
+/* u of all groups of 8 rows from row n on. */
+VEC_FN void first_pass(const walk *k, const qmat *w, int64_t n, int bits, int group, int nt)
 {
-    size_t bytes = (size_t)group * (size_t)bits,
-           g = 0; /* of 8 groups; group along the row, circular */
+    size_t bytes = (size_t)group * (size_t)bits, ahead = (size_t)w->ahead; /* bytes: of 8 groups */
+    size_t first = (size_t)n * k->n_groups, g = 0; /* g: along a row, circular */
+    const uint8_t *codes = w->codes + first * bytes / 8;
+    float scale[8 * SCALE_STEPS], bias[8 * SCALE_STEPS];
     for (size_t i = 0; i < k->n_groups; i++, codes += bytes) {
+        size_t in = i % SCALE_STEPS;
+        if (in == 0) {
+            size_t left = k->n_groups - i, n_steps = left < SCALE_STEPS ? left : SCALE_STEPS;
+            widen_scales(scale, w->scales, w->sb_type, first + 8 * i, 8 * n_steps);
+            widen_scales(bias, w->biases, w->sb_type, first + 8 * i, 8 * n_steps);
+        }
         for (size_t line = 0; ahead && line < bytes; line += 64)
             _mm_prefetch((const char *)codes + ahead + line, _MM_HINT_T0);
         v32 dot[WALK_MAX];
@@ -256,9 +254,8 @@ VEC_FN void first_pass(const walk *k, const uint8_t *codes, int bits, int group,
             dot8_4(dot, codes, k, g * (size_t)group, group, nt);
         else
             dot8_8(dot, codes, k, g * (size_t)group, group, nt);
-        vf s = vf_load(k->scale + 8 * i), b = vf_load(k->bias + 8 * i);
-        UNROLL for (int t = 0; t < nt; t++)
-        {
+        vf s = vf_load(scale + 8 * in), b = vf_load(bias + 8 * in);
+        EACH (t, nt) {
             vf sum = vf_load(k->act[t].sum + g), dots = vf_of_int(dot[t]);
             if (bits == 8) dots = vf_fma(vf_set(128), sum, dots); /* exact: below 2^24 */
             vf_store(k->act[t].u + 8 * i, vf_fma(s, dots, vf_mul(b, sum)));
@@ -321,11 +318,7 @@ typedef void (*rows_fn)(const walk *k, const qmat *w, int64_t n, const vm *here,
 VEC_FN void rows8x(const walk *k, const qmat *w, int64_t n, const vm *here, float *y, size_t ldy,
                    int bits, int group, int nt)
 {
-    size_t first = (size_t)n * k->n_groups;
-    widen_scales(k->scale, w->scales, w->sb_type, first, QROWS * k->n_groups);
-    widen_scales(k->bias, w->biases, w->sb_type, first, QROWS * k->n_groups);
-    first_pass(k, w->codes + (size_t)n * k->k / 8 * (size_t)bits, bits, group, nt,
-               (size_t)w->ahead);
+    first_pass(k, w, n, bits, group, nt);
     for (int t = 0; t < nt; t++)
         vf_store(y + (size_t)t * ldy, second_pass(k, &k->act[t], group, here));
 }
@@ -339,7 +332,9 @@ VEC_FN void rows8x(const walk *k, const qmat *w, int64_t n, const vm *here, floa
 #define ROWS_NT(bits, group) \
     ROWS(bits, group, 1) ROWS(bits, group, 2) ROWS(bits, group, 3) ROWS(bits, group, 4)
 ROWS_NT(4, 32)
-ROWS_NT(4, 64) ROWS_NT(4, 128) ROWS_NT(8, 32) ROWS_NT(8, 64) ROWS_NT(8, 128)
+ROWS_NT(4, 64)
+ROWS_NT(4, 128)
+ROWS_NT(8, 32) ROWS_NT(8, 64) ROWS_NT(8, 128)
 #define ENTRY(bits, group)                                                               \
     {                                                                                    \
         rows_##bits##_##group##_1, rows_##bits##_##group##_2, rows_##bits##_##group##_3, \
