@@ -110,7 +110,7 @@ LIBRARIES := $(B)/libingot.a $(B)/libingot.so $(if $(SRC_LM),$(B)/libingot-lm.a 
 PROGRAM := $(if $(CROSS),,$(if $(wildcard src/cli/main.c),$(B)/ingot))
 
 .PHONY: all libs test quick sanitized threaded fuzz-targets lint format fuzz coverage bench quality demo examples tests install \
-    uninstall clean help setup generate
+    uninstall clean help setup setup-tests generate
 all: $(LIBRARIES) $(PROGRAM)
 $(if $(CROSS),$(shell ./setup.sh --sysroot $(CROSS) >&2))
 libs: $(LIBRARIES)
@@ -227,8 +227,10 @@ $(BENCH_BIN): %: %.o $(ARCHIVES)
 SUBMAKE = +@$(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 setup:
 	@./setup.sh
+setup-tests:
+	@./setup.sh --tests
 run_tests = B=$(B) RUN='$(RUN)' CC='$(CC)' tests/run.sh
-test: setup
+test: setup-tests
 	$(SUBMAKE) all tests examples $(FUZZ_BIN)
 	@$(run_tests) $(TEST_BIN) $(FUZZ_BIN) $(if $(VARIANT),,$(TEST_SH))
 quick: $(QUICK_BIN)

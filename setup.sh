@@ -1,7 +1,9 @@
 #!/bin/sh
 # setup.sh: what building, the demo and the tests need from outside. Installs only what is missing.
 #
-#   ./setup.sh                        Debian packages; as root or by sudo, else prints the line to type
+#   ./setup.sh                        Debian packages for building and the demo; as root or by sudo,
+#                                     else prints the line to type
+#   ./setup.sh --tests                and those that the tests use besides
 #   ./setup.sh --venv NAME PKG...     build/venv-NAME with exactly these PyPI packages (name==version)
 #   ./setup.sh --sysroot aarch64      build/sysroot-aarch64: arm64 libraries for CROSS=aarch64
 set -e
@@ -11,10 +13,10 @@ BUILD_PACKAGES='gcc make pkg-config libssl-dev libjansson-dev libmicrohttpd-dev 
     libutf8proc-dev libcmocka-dev'
 DEMO_PACKAGES='ca-certificates curl jq openssl python3 python3-venv unzip xxd'
 TEST_PACKAGES='clang clang-format cppcheck g++ gcc-aarch64-linux-gnu git golang-go golang-golang-x-mod-dev
-    libc6-dev-arm64-cross qemu-user'
+    libc6-dev-arm64-cross libclang-rt-14-dev man-db qemu-user'
 
 missing_packages() {
-    for p in $BUILD_PACKAGES $DEMO_PACKAGES $TEST_PACKAGES; do
+    for p in "$@"; do
         case $(dpkg-query -W -f '${Status}' "$p" 2>/dev/null) in
         'install ok installed') ;;
         *) printf ' %s' "$p" ;;
@@ -23,7 +25,7 @@ missing_packages() {
 }
 
 install_packages() {
-    missing=$(missing_packages)
+    missing=$(missing_packages "$@")
     [ -z "$missing" ] && return 0
     line="apt-get install -y --no-install-recommends$missing"
     if [ "$(id -u)" -eq 0 ]; then
@@ -76,8 +78,9 @@ make_sysroot() {
 }
 
 case $1 in
-'') install_packages ;;
+'') install_packages $BUILD_PACKAGES $DEMO_PACKAGES ;;
+--tests) install_packages $BUILD_PACKAGES $DEMO_PACKAGES $TEST_PACKAGES ;;
 --venv) shift && make_venv "$@" ;;
 --sysroot) make_sysroot "$2" ;;
-*) sed -n '2,6s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
+*) sed -n '2,8s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
 esac
