@@ -1,5 +1,5 @@
-/* test_contract.c: docs/numerics.md once more, in the plainest scalar C and without the library's kernels, against what operations
- * give. Every comparison is of bits. */
+/* test_contract.c: docs/numerics.md once more, in the plainest scalar C and without the library's
+ * kernels, against what operations give. Every comparison is of bits. */
 #include <math.h>
 #include "base/fmath.h"
 #include "base/half.h"
@@ -43,7 +43,10 @@ static float *values(int64_t n, uint32_t seed)
     return x;
 }
 
-static ig_array array_f32(const float *x, const int64_t *dims, int ndim) { return ig_array_copy(x, IG_F32, dims, ndim); }
+static ig_array array_f32(const float *x, const int64_t *dims, int ndim)
+{
+    return ig_array_copy(x, IG_F32, dims, ndim);
+}
 
 static const float *bits_of(ig_array a)
 {
@@ -55,7 +58,8 @@ static const float *bits_of(ig_array a)
 static void same(float got, float want, const char *what, int64_t i)
 {
     if (half_f32_bits(got) != half_f32_bits(want))
-        fail_msg("%s, element %lld: %a, the definition gives %a", what, (long long)i, (double)got, (double)want);
+        fail_msg("%s, element %lld: %a, the definition gives %a", what, (long long)i, (double)got,
+                 (double)want);
 }
 
 /* --- sums */
@@ -69,8 +73,10 @@ TEST(a_sum_is_64_partial_sums_in_blocks_of_4096)
         ig_array a = array_f32(x, &n, 1);
         same(*bits_of(ig_sum(a, NO_AXES, false)), sum_order(x, NULL, n, 1), "sum", n);
         float mean = *bits_of(ig_mean(a, NO_AXES, false));
-        if (n) same(mean, sum_order(x, NULL, n, 1) / (float)n, "mean", n);
-        else assert_true(mean != mean);
+        if (n)
+            same(mean, sum_order(x, NULL, n, 1) / (float)n, "mean", n);
+        else
+            assert_true(mean != mean);
         free(x);
     }
 }
@@ -80,7 +86,8 @@ TEST(a_sum_down_the_columns_has_the_order_of_a_sum_along_a_row)
     int64_t dims[2] = {5000, 70};
     float *x = values(dims[0] * dims[1], 2);
     const float *got = bits_of(ig_sum(array_f32(x, dims, 2), AXES(0), false));
-    for (int64_t c = 0; c < dims[1]; c++) same(got[c], sum_order(x + c, NULL, dims[0], dims[1]), "column", c);
+    for (int64_t c = 0; c < dims[1]; c++)
+        same(got[c], sum_order(x + c, NULL, dims[0], dims[1]), "column", c);
     free(x);
 }
 
@@ -90,7 +97,8 @@ TEST(several_reduced_axes_are_one_row_in_row_major_order)
     float *x = values(7 * 3 * 50 * 41, 3), row[7 * 50 * 41];
     const float *got = bits_of(ig_sum(array_f32(x, dims, 4), AXES(0, 2, 3), false));
     for (int64_t k = 0; k < 3; k++) {
-        for (int64_t i = 0; i < 7; i++) memcpy(row + i * 2050, x + (i * 3 + k) * 2050, 2050 * sizeof *row);
+        for (int64_t i = 0; i < 7; i++)
+            memcpy(row + i * 2050, x + (i * 3 + k) * 2050, 2050 * sizeof *row);
         same(got[k], sum_order(row, NULL, 7 * 2050, 1), "axis 1", k);
     }
     free(x);
@@ -159,8 +167,8 @@ static void define_row8(const float *x, int64_t k, int64_t group, row8 *ret)
 }
 
 /* codes, scales and biases as the library made them: bits 4 or 8, f16. */
-static float define_product8(const row8 *x, int64_t act, const uint8_t *codes, const uint16_t *s, const uint16_t *b,
-                             int64_t k, int64_t group, int bits)
+static float define_product8(const row8 *x, int64_t act, const uint8_t *codes, const uint16_t *s,
+                             const uint16_t *b, int64_t k, int64_t group, int bits)
 {
     float acc[16] = {0};
     for (int64_t g = 0; g < k / group; g++) {
@@ -181,17 +189,20 @@ static void check_product8(int64_t k, int32_t group, int32_t act, int32_t bits)
 {
     int64_t w_dims[2] = {37, k}, x_dims[2] = {5, k};
     float *wf = values(37 * k, 9), *xf = values(5 * k, 10);
-    for (int64_t i = 0; i < act && i < k; i++) xf[i] = 0x1p-120f;   /* a group of nothing */
+    for (int64_t i = 0; i < act && i < k; i++) xf[i] = 0x1p-120f; /* a group of nothing */
     ig_quantized w = ig_quantize(ig_astype(array_f32(wf, w_dims, 2), IG_F16), group, bits);
-    const float *got = bits_of(ig_quantized_matmul_rows8(ig_int8_rows(array_f32(xf, x_dims, 2), act), w));
+    const float *got =
+        bits_of(ig_quantized_matmul_rows8(ig_int8_rows(array_f32(xf, x_dims, 2), act), w));
     const uint8_t *codes = (const uint8_t *)bits_of(w.codes);
-    const uint16_t *s = (const uint16_t *)bits_of(w.scales), *b = (const uint16_t *)bits_of(w.biases);
+    const uint16_t *s = (const uint16_t *)bits_of(w.scales),
+                   *b = (const uint16_t *)bits_of(w.biases);
     static row8 row;
     for (int64_t t = 0; t < 5; t++) {
         define_row8(xf + t * k, k, act, &row);
         for (int64_t n = 0; n < 37; n++)
             same(got[t * 37 + n],
-                 define_product8(&row, act, codes + n * k * bits / 8, s + n * k / group, b + n * k / group, k, group, bits),
+                 define_product8(&row, act, codes + n * k * bits / 8, s + n * k / group,
+                                 b + n * k / group, k, group, bits),
                  "product", t * 37 + n);
     }
     free(wf);
@@ -208,7 +219,7 @@ TEST(a_product_with_int8_rows_is_summed_in_16_classes)
                 check_product8(4096, groups[g], groups[a], bits);
                 check_product8(groups[g], groups[g], groups[a], bits);
             }
-    check_product8(576, 32, 128, 4);   /* the last activation group is shorter */
+    check_product8(576, 32, 128, 4); /* the last activation group is shorter */
 }
 
 TEST(an_exact_product_is_a_sum_of_the_values_of_the_codes)
@@ -231,7 +242,8 @@ TEST(an_exact_product_is_a_sum_of_the_values_of_the_codes)
 enum { D = 64, HEADS = 4, KV = 2, PAGES = 12 };
 
 /* What one query sees of keys and values [n][D] laid out plainly, as DESIGN 5 says. */
-static void define_attention(const float *q, const float *k, const float *v, int64_t n, float scale, float *o)
+static void define_attention(const float *q, const float *k, const float *v, int64_t n, float scale,
+                             float *o)
 {
     float total[D + 2] = {0};
     for (int64_t split = 0; split < n; split += 256) {
@@ -257,7 +269,8 @@ static void define_attention(const float *q, const float *k, const float *v, int
             total[D + 1] = l;
             continue;
         }
-        float top = total[D] > m ? total[D] : m, ca = fmath_exp(total[D] - top), cb = fmath_exp(m - top);
+        float top = total[D] > m ? total[D] : m, ca = fmath_exp(total[D] - top),
+              cb = fmath_exp(m - top);
         for (int i = 0; i < D; i++) total[i] = fmaf(total[i], ca, acc[i] * cb);
         total[D + 1] = fmaf(total[D + 1], ca, l * cb);
         total[D] = top;
@@ -272,32 +285,41 @@ static void through_cache(float *x, int64_t n, ig_dtype t)
     for (int64_t v = 0; v < n; v++, x += D) {
         if (t == IG_I8) define_row8(x, D, D, &row);
         for (int i = 0; i < D; i++)
-            x[i] = t == IG_F16 ? f16_to_f32(f32_to_f16(x[i])) : t == IG_BF16 ? bf16_to_f32(f32_to_bf16(x[i]))
-                   : t == IG_I8 ? row.d[0] * (float)row.q[i] : x[i];
+            x[i] = t == IG_F16    ? f16_to_f32(f32_to_f16(x[i]))
+                   : t == IG_BF16 ? bf16_to_f32(f32_to_bf16(x[i]))
+                   : t == IG_I8   ? row.d[0] * (float)row.q[i]
+                                  : x[i];
     }
 }
 
-/* Two sequences, 600 and 70 positions long, rows of both in one call; pages of each scattered over the pool. */
+/* Two sequences, 600 and 70 positions long, rows of both in one call; pages of each scattered over
+ * the pool. */
 static void check_attention(ig_dtype kv_type)
 {
     enum { LONG = 600, SHORT = 70, N = LONG + SHORT, ROWS = 9 };
-    static const int32_t page_of[2][10] = {{7, 2, 9, 0, 11, 4, 1, 8, 10, 3}, {6, 5, 0, 0, 0, 0, 0, 0, 0, 0}};
+    static const int32_t page_of[2][10] = {{7, 2, 9, 0, 11, 4, 1, 8, 10, 3},
+                                           {6, 5, 0, 0, 0, 0, 0, 0, 0, 0}};
     static const int32_t seq[ROWS] = {0, 0, 0, 0, 0, 0, 1, 1, 1};
     static const int32_t positions[ROWS] = {599, 598, 0, 255, 256, 511, 69, 63, 64};
-    int64_t kv_dims[3] = {N, KV, D}, q_dims[3] = {ROWS, HEADS, D}, pool_dims[2] = {PAGES, 0}, page_dims[2] = {2, 10}, n = N, rows = ROWS;
-    pool_dims[1] = 2 * KV * 64 * (D * (int64_t)(kv_type == IG_I8 ? 1 : ig_dtype_size(kv_type)) + (kv_type == IG_I8 ? 4 : 0));
-    float *k = values(N * KV * D, 13), *v = values(N * KV * D, 14), *q = values(ROWS * HEADS * D, 15);
+    int64_t kv_dims[3] = {N, KV, D}, q_dims[3] = {ROWS, HEADS, D}, pool_dims[2] = {PAGES, 0},
+            page_dims[2] = {2, 10}, n = N, rows = ROWS;
+    pool_dims[1] =
+        2 * KV * 64 *
+        (D * (int64_t)(kv_type == IG_I8 ? 1 : ig_dtype_size(kv_type)) + (kv_type == IG_I8 ? 4 : 0));
+    float *k = values(N * KV * D, 13), *v = values(N * KV * D, 14),
+          *q = values(ROWS * HEADS * D, 15);
     int32_t slots[N];
     for (int i = 0; i < N; i++) {
         int s = i >= LONG, p = s ? i - LONG : i;
         slots[i] = page_of[s][p / 64] * 64 + p % 64;
     }
     ig_array pool = ig_full(pool_dims, 2, 0, IG_U8);
-    pool = ig_paged_write(pool, array_f32(k, kv_dims, 3), array_f32(v, kv_dims, 3), ig_array_copy(slots, IG_I32, &n, 1),
-                          KV, D, kv_type);
-    const float *got = bits_of(ig_paged_attention(array_f32(q, q_dims, 3), pool, ig_array_copy(page_of, IG_I32, page_dims, 2),
-                                                  ig_array_copy(seq, IG_I32, &rows, 1),
-                                                  ig_array_copy(positions, IG_I32, &rows, 1), KV, kv_type, 0.125));
+    pool = ig_paged_write(pool, array_f32(k, kv_dims, 3), array_f32(v, kv_dims, 3),
+                          ig_array_copy(slots, IG_I32, &n, 1), KV, D, kv_type);
+    const float *got = bits_of(ig_paged_attention(
+        array_f32(q, q_dims, 3), pool, ig_array_copy(page_of, IG_I32, page_dims, 2),
+        ig_array_copy(seq, IG_I32, &rows, 1), ig_array_copy(positions, IG_I32, &rows, 1), KV,
+        kv_type, 0.125));
     through_cache(k, N * KV, kv_type);
     through_cache(v, N * KV, kv_type);
     static float keys[LONG * D], vals[LONG * D];
@@ -310,7 +332,8 @@ static void check_attention(ig_dtype kv_type)
             }
             float want[D];
             define_attention(q + (r * HEADS + h) * D, keys, vals, positions[r] + 1, 0.125f, want);
-            for (int i = 0; i < D; i++) same(got[(r * HEADS + h) * D + i], want[i], "attention", (r * HEADS + h) * D + i);
+            for (int i = 0; i < D; i++)
+                same(got[(r * HEADS + h) * D + i], want[i], "attention", (r * HEADS + h) * D + i);
         }
     free(k);
     free(v);
@@ -329,13 +352,16 @@ TEST(plain_attention_has_the_bits_of_attention_over_pages)
 {
     enum { L = 3, S = 530 };
     int64_t q_dims[4] = {1, HEADS, L, D}, kv_dims[4] = {1, KV, S, D};
-    float *q = values(HEADS * L * D, 16), *k = values(KV * S * D, 17), *v = values(KV * S * D, 18), want[D];
-    const float *got = bits_of(ig_sdpa(array_f32(q, q_dims, 4), array_f32(k, kv_dims, 4), array_f32(v, kv_dims, 4), (ig_array){0}, 0.125, true));
+    float *q = values(HEADS * L * D, 16), *k = values(KV * S * D, 17), *v = values(KV * S * D, 18),
+          want[D];
+    const float *got = bits_of(ig_sdpa(array_f32(q, q_dims, 4), array_f32(k, kv_dims, 4),
+                                       array_f32(v, kv_dims, 4), (ig_array){0}, 0.125, true));
     for (int h = 0; h < HEADS; h++)
         for (int l = 0; l < L; l++) {
             int64_t at = h / (HEADS / KV) * S * D;
             define_attention(q + (h * L + l) * D, k + at, v + at, S - L + l + 1, 0.125f, want);
-            for (int i = 0; i < D; i++) same(got[(h * L + l) * D + i], want[i], "sdpa", (h * L + l) * D + i);
+            for (int i = 0; i < D; i++)
+                same(got[(h * L + l) * D + i], want[i], "sdpa", (h * L + l) * D + i);
         }
     free(q);
     free(k);

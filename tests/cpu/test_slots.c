@@ -1,6 +1,7 @@
-/* test_slots.c: every slot of every kernel table that this machine can run, against the reference, bit for bit: random sizes and
- * alignments, tails, denormals, zeros of both signs, infinities and NaN (any NaN equals any NaN). One checker for each row of
- * kernels.def: a slot without one does not compile. Outputs are followed by guards that must survive. */
+/* test_slots.c: every slot of every kernel table that this machine can run, against the reference,
+ * bit for bit: random sizes and alignments, tails, denormals, zeros of both signs, infinities and
+ * NaN (any NaN equals any NaN). One checker for each row of kernels.def: a slot without one does
+ * not compile. Outputs are followed by guards that must survive. */
 #include <math.h>
 #include "array/cpu/kernels.h"
 #include "base/half.h"
@@ -13,12 +14,12 @@
 #define GUARD 0x5a
 
 typedef struct bench {
-    const kernels *k;      /* under test */
+    const kernels *k; /* under test */
     uint64_t seed;
     char *scratch;
-    float *x, *y, *z;      /* inputs, MAX_N + PAD floats */
-    char *got, *want;      /* outputs, GUARD_FROM + guards */
-    size_t at;             /* offset in elements of all pointers of a trial */
+    float *x, *y, *z; /* inputs, MAX_N + PAD floats */
+    char *got, *want; /* outputs, GUARD_FROM + guards */
+    size_t at;        /* offset in elements of all pointers of a trial */
 } bench;
 #define OUT_BYTES ((size_t)4 << 20)
 
@@ -32,7 +33,8 @@ static size_t below(bench *b, size_t n) { return draw(b) % n; }
 
 static float as_float(uint32_t bits) { return half_bits_f32(bits); }
 
-/* kinds of values: 0 ordinary, 1 any finite, 2 tiny and denormal, 3 with infinities and NaN, 4 mostly equal, 5 large */
+/* kinds of values: 0 ordinary, 1 any finite, 2 tiny and denormal, 3 with infinities and NaN, 4
+ * mostly equal, 5 large */
 static float value(bench *b, int kind)
 {
     uint32_t bits = draw(b) << 16 ^ draw(b);
@@ -40,7 +42,12 @@ static float value(bench *b, int kind)
     switch (kind) {
     case 1: return isfinite(as_float(bits)) ? as_float(bits) : ordinary;
     case 2: return as_float(bits & 0x80ffffff);
-    case 3: return bits % 37 == 0 ? INFINITY : bits % 41 == 0 ? -INFINITY : bits % 43 == 0 ? NAN : bits % 11 ? ordinary : -0.0f;
+    case 3:
+        return bits % 37 == 0   ? INFINITY
+               : bits % 41 == 0 ? -INFINITY
+               : bits % 43 == 0 ? NAN
+               : bits % 11      ? ordinary
+                                : -0.0f;
     case 4: return (float)(int)(bits % 3) - 1;
     case 5: return ordinary * 0x1p100f;
     default: return ordinary;
@@ -82,22 +89,25 @@ static void compare(bench *b, const char *what, size_t n)
     size_t at, end = (n + 2 * PAD) * 4;
     const float *got = (const float *)b->got, *want = (const float *)b->want;
     if (!same_f32(got, want, end / 4, &at))
-        fail_msg("%s on %s, %zu results: word %zu is %a (%08x), the reference says %a (%08x)", what, b->k->isa, n, at,
-                 (double)got[at], half_f32_bits(got[at]), (double)want[at], half_f32_bits(want[at]));
+        fail_msg("%s on %s, %zu results: word %zu is %a (%08x), the reference says %a (%08x)", what,
+                 b->k->isa, n, at, (double)got[at], half_f32_bits(got[at]), (double)want[at],
+                 half_f32_bits(want[at]));
 }
 
 static void compare_bytes(bench *b, const char *what, size_t n)
 {
     for (size_t i = 0; i < n + PAD; i++)
         if (b->got[i] != b->want[i])
-            fail_msg("%s on %s: byte %zu of %zu is %d, the reference says %d", what, b->k->isa, i, n, b->got[i], b->want[i]);
+            fail_msg("%s on %s: byte %zu of %zu is %d, the reference says %d", what, b->k->isa, i,
+                     n, b->got[i], b->want[i]);
 }
 
 static void compare_value(bench *b, const char *what, size_t n, float got, float want)
 {
     size_t at;
     if (!same_f32(&got, &want, 1, &at))
-        fail_msg("%s on %s, n %zu: %a, the reference says %a", what, b->k->isa, n, (double)got, (double)want);
+        fail_msg("%s on %s, n %zu: %a, the reference says %a", what, b->k->isa, n, (double)got,
+                 (double)want);
 }
 
 #define TRIALS(b, n) for (int trial = 0, kind = 0; trial < (n); trial++, kind = (int)below(b, 6))
@@ -105,7 +115,8 @@ static void compare_value(bench *b, const char *what, size_t n, float got, float
 
 /* --- conversions */
 
-static void check_widen(bench *b, const char *what, void (*got)(float *, const uint16_t *, size_t), void (*want)(float *, const uint16_t *, size_t))
+static void check_widen(bench *b, const char *what, void (*got)(float *, const uint16_t *, size_t),
+                        void (*want)(float *, const uint16_t *, size_t))
 {
     for (uint32_t first = 0; first < 65536; first += 509) {
         uint16_t *x = (uint16_t *)b->x + below(b, 9);
@@ -118,12 +129,15 @@ static void check_widen(bench *b, const char *what, void (*got)(float *, const u
     }
 }
 
-static void check_narrow(bench *b, const char *what, void (*got)(uint16_t *, const float *, size_t), void (*want)(uint16_t *, const float *, size_t))
+static void check_narrow(bench *b, const char *what, void (*got)(uint16_t *, const float *, size_t),
+                         void (*want)(uint16_t *, const float *, size_t))
 {
-    TRIALS(b, 300) {
+    TRIALS(b, 300)
+    {
         size_t n = size(b);
         fill(b, b->x + b->at, n, kind);
-        for (size_t i = 0; i < n; i += 3) b->x[b->at + i] = f16_to_f32((uint16_t)draw(b)) * (1 + (float)below(b, 3) * 0x1p-12f);
+        for (size_t i = 0; i < n; i += 3)
+            b->x[b->at + i] = f16_to_f32((uint16_t)draw(b)) * (1 + (float)below(b, 3) * 0x1p-12f);
         arm(b);
         got((uint16_t *)b->got + b->at, b->x + b->at, n);
         want((uint16_t *)b->want + b->at, b->x + b->at, n);
@@ -131,27 +145,40 @@ static void check_narrow(bench *b, const char *what, void (*got)(uint16_t *, con
     }
 }
 
-static void check_f16_to_f32(bench *b) { check_widen(b, "f16_to_f32", b->k->f16_to_f32, kernels_ref.f16_to_f32); }
-static void check_bf16_to_f32(bench *b) { check_widen(b, "bf16_to_f32", b->k->bf16_to_f32, kernels_ref.bf16_to_f32); }
-static void check_f32_to_f16(bench *b) { check_narrow(b, "f32_to_f16", b->k->f32_to_f16, kernels_ref.f32_to_f16); }
-static void check_f32_to_bf16(bench *b) { check_narrow(b, "f32_to_bf16", b->k->f32_to_bf16, kernels_ref.f32_to_bf16); }
+static void check_f16_to_f32(bench *b)
+{
+    check_widen(b, "f16_to_f32", b->k->f16_to_f32, kernels_ref.f16_to_f32);
+}
+static void check_bf16_to_f32(bench *b)
+{
+    check_widen(b, "bf16_to_f32", b->k->bf16_to_f32, kernels_ref.bf16_to_f32);
+}
+static void check_f32_to_f16(bench *b)
+{
+    check_narrow(b, "f32_to_f16", b->k->f32_to_f16, kernels_ref.f32_to_f16);
+}
+static void check_f32_to_bf16(bench *b)
+{
+    check_narrow(b, "f32_to_bf16", b->k->f32_to_bf16, kernels_ref.f32_to_bf16);
+}
 
 /* --- reductions */
 
-#define REDUCTION(name, least, call)                                                               \
-    static void check_##name(bench *b)                                                             \
-    {                                                                                              \
-        TRIALS(b, 400) {                                                                           \
-            size_t n = size(b) + (least);                                                          \
-            const kernels *k = b->k;                                                               \
-            b->at = below(b, 16);                                                                  \
-            float *x = b->x + b->at, *y = b->y + b->at;                                            \
-            fill(b, x, n, kind);                                                                   \
-            fill(b, y, n, kind);                                                                   \
-            float got = (float)call;                                                               \
-            k = &kernels_ref;                                                                      \
-            compare_value(b, #name, n, got, (float)call);                                          \
-        }                                                                                          \
+#define REDUCTION(name, least, call)                      \
+    static void check_##name(bench *b)                    \
+    {                                                     \
+        TRIALS(b, 400)                                    \
+        {                                                 \
+            size_t n = size(b) + (least);                 \
+            const kernels *k = b->k;                      \
+            b->at = below(b, 16);                         \
+            float *x = b->x + b->at, *y = b->y + b->at;   \
+            fill(b, x, n, kind);                          \
+            fill(b, y, n, kind);                          \
+            float got = (float)call;                      \
+            k = &kernels_ref;                             \
+            compare_value(b, #name, n, got, (float)call); \
+        }                                                 \
     }
 REDUCTION(sum, 0, k->sum(x, n))
 REDUCTION(sumsq, 0, k->sumsq(x, n))
@@ -164,7 +191,8 @@ REDUCTION(logsumexp, 0, k->logsumexp(x, n))
 
 static void check_rms_norm(bench *b)
 {
-    TRIALS(b, 200) {
+    TRIALS(b, 200)
+    {
         size_t n = size(b);
         float *w = trial % 4 ? b->y + 3 : NULL, eps = trial % 3 ? 1e-5f : 0;
         fill(b, b->x, n + PAD, kind);
@@ -178,7 +206,8 @@ static void check_rms_norm(bench *b)
 
 static void check_layer_norm(bench *b)
 {
-    TRIALS(b, 200) {
+    TRIALS(b, 200)
+    {
         size_t n = size(b);
         float *w = trial % 4 ? b->y + 3 : NULL, *bias = trial % 3 ? b->z + 1 : NULL;
         fill(b, b->x, n + PAD, kind);
@@ -193,14 +222,15 @@ static void check_layer_norm(bench *b)
 
 static void check_softmax(bench *b)
 {
-    TRIALS(b, 200) {
+    TRIALS(b, 200)
+    {
         size_t n = size(b);
         arm(b);
         float *x = b->x + b->at;
         fill(b, x, n, kind);
         if (trial % 9 == 0)
             for (size_t i = 0; i < n; i++) x[i] = -INFINITY;
-        memcpy(OUT(b, b->got), x, n * 4);   /* in place */
+        memcpy(OUT(b, b->got), x, n * 4); /* in place */
         b->k->softmax(OUT(b, b->got), OUT(b, b->got), n);
         kernels_ref.softmax(OUT(b, b->want), x, n);
         compare(b, "softmax", n);
@@ -209,14 +239,15 @@ static void check_softmax(bench *b)
 
 static void check_rope(bench *b)
 {
-    TRIALS(b, 200) {
+    TRIALS(b, 200)
+    {
         size_t half = below(b, 140);
         bool interleaved = trial & 1;
         fill(b, b->x, 2 * half + PAD, kind);
         fill(b, b->y, half + PAD, 0);
         fill(b, b->z, half + PAD, 0);
         arm(b);
-        memcpy(OUT(b, b->got), b->x + b->at, 8 * half);   /* in place */
+        memcpy(OUT(b, b->got), b->x + b->at, 8 * half); /* in place */
         b->k->rope(OUT(b, b->got), OUT(b, b->got), b->y + 1, b->z + 2, half, interleaved);
         kernels_ref.rope(OUT(b, b->want), b->x + b->at, b->y + 1, b->z + 2, half, interleaved);
         compare(b, "rope", 2 * half);
@@ -225,7 +256,8 @@ static void check_rope(bench *b)
 
 static void check_axpy(bench *b)
 {
-    TRIALS(b, 200) {
+    TRIALS(b, 200)
+    {
         size_t n = size(b);
         float a = value(b, kind);
         fill(b, b->x, n + PAD, kind);
@@ -244,7 +276,8 @@ static void check_axpy(bench *b)
 static void check_rows8(bench *b)
 {
     static const int groups[] = {32, 64, 128};
-    TRIALS(b, 300) {
+    TRIALS(b, 300)
+    {
         size_t n = size(b);
         int group = groups[trial % 3];
         fill(b, b->x, n + PAD, kind);
@@ -253,7 +286,8 @@ static void check_rows8(bench *b)
         kernels_ref.rows8((uint8_t *)b->want, b->x + b->at, n, group);
         /* d of a poisoned group is a NaN, and any NaN will do */
         size_t d_at = rows8_d_at(n), sums_at = rows8_sums_at(n, (size_t)group), at;
-        if (!same_f32((float *)(b->got + d_at), (float *)(b->want + d_at), (sums_at - d_at) / 4, &at))
+        if (!same_f32((float *)(b->got + d_at), (float *)(b->want + d_at), (sums_at - d_at) / 4,
+                      &at))
             fail_msg("rows8 on %s, n %zu: d of group %zu differs", b->k->isa, n, at);
         memcpy(b->got + d_at, b->want + d_at, sums_at - d_at);
         compare_bytes(b, "rows8", rows8_bytes(n, (size_t)group));
@@ -262,7 +296,8 @@ static void check_rows8(bench *b)
 
 static void check_kv8(bench *b)
 {
-    TRIALS(b, 300) {
+    TRIALS(b, 300)
+    {
         size_t n = 1 + below(b, 256);
         float got = 0, want = 0;
         fill(b, b->x, n + PAD, kind);
@@ -287,7 +322,8 @@ static void *random_sb(bench *b, ig_dtype t, size_t n, bool wild)
     char *p = mem_alloc(n * 4 + 16);
     for (size_t i = 0; i < n; i++) {
         float v = value(b, wild ? 3 : 0) * 0.01f;
-        if (t == IG_F32) memcpy(p + 4 * i, &v, 4);
+        if (t == IG_F32)
+            memcpy(p + 4 * i, &v, 4);
         else {
             uint16_t h = t == IG_F16 ? f32_to_f16(v) : f32_to_bf16(v);
             memcpy(p + 2 * i, &h, 2);
@@ -329,10 +365,13 @@ static void check_qmm8(bench *b)
 {
     static const int groups[] = {32, 64, 128};
     for (int trial = 0; trial < 250; trial++) {
-        int g = (int)below(b, 3), group = groups[g], act = groups[g + (int)below(b, (size_t)(3 - g))];
-        int64_t k = columns(b, group), n = 1 + (int64_t)below(b, 90), n0 = (int64_t)below(b, (size_t)n);
+        int g = (int)below(b, 3), group = groups[g],
+            act = groups[g + (int)below(b, (size_t)(3 - g))];
+        int64_t k = columns(b, group), n = 1 + (int64_t)below(b, 90),
+                n0 = (int64_t)below(b, (size_t)n);
         int64_t n1 = n0 + 1 + (int64_t)below(b, (size_t)(n - n0));
-        size_t nt = below(b, 3) ? 1 + below(b, 7) : below(b, 70), stride = rows8_bytes((size_t)k, (size_t)act);
+        size_t nt = below(b, 3) ? 1 + below(b, 7) : below(b, 70),
+               stride = rows8_bytes((size_t)k, (size_t)act);
         size_t ldy = (size_t)(n1 - n0) + below(b, 5);
         matrix w = make_matrix(b, n, k, group, below(b, 2) ? 4 : 8, trial % 25 == 0);
         uint8_t *rec = mem_aligned(64, nt * stride + 64);
@@ -356,9 +395,11 @@ static void check_qmm(bench *b)
     static const int groups[] = {32, 64, 128};
     for (int trial = 0; trial < 120; trial++) {
         int group = groups[below(b, 3)];
-        int64_t k = columns(b, group), n = 1 + (int64_t)below(b, 20), n0 = (int64_t)below(b, (size_t)n);
+        int64_t k = columns(b, group), n = 1 + (int64_t)below(b, 20),
+                n0 = (int64_t)below(b, (size_t)n);
         int64_t n1 = n0 + 1 + (int64_t)below(b, (size_t)(n - n0));
-        size_t nt = 1 + below(b, 12), ldx = (size_t)k + below(b, 5), ldy = (size_t)(n1 - n0) + below(b, 5);
+        size_t nt = 1 + below(b, 12), ldx = (size_t)k + below(b, 5),
+               ldy = (size_t)(n1 - n0) + below(b, 5);
         matrix w = make_matrix(b, n, k, group, all_bits[trial % 6], trial % 25 == 0);
         float *x = mem_alloc(nt * ldx * 4);
         fill(b, x, nt * ldx, trial % 11 ? 0 : (int)below(b, 6));
@@ -376,7 +417,8 @@ static void check_qrow(bench *b)
     static const int groups[] = {32, 64, 128};
     for (int trial = 0; trial < 200; trial++) {
         int group = groups[below(b, 3)];
-        int64_t k = columns(b, group), n = 1 + (int64_t)below(b, 4), row = (int64_t)below(b, (size_t)n);
+        int64_t k = columns(b, group), n = 1 + (int64_t)below(b, 4),
+                row = (int64_t)below(b, (size_t)n);
         matrix w = make_matrix(b, n, k, group, all_bits[trial % 6], trial % 9 == 0);
         arm(b);
         b->k->qrow(OUT(b, b->got), &w.m, row);
@@ -392,13 +434,16 @@ static void check_mm(bench *b)
     for (int trial = 0; trial < 150; trial++) {
         ig_dtype t = types[trial % 3];
         size_t k = size(b), n = 1 + below(b, 20), n0 = below(b, n), n1 = n0 + 1 + below(b, n - n0);
-        size_t nt = 1 + below(b, 12), ldw = k + below(b, 5), ldx = k + below(b, 5), ldy = n1 - n0 + below(b, 5);
+        size_t nt = 1 + below(b, 12), ldw = k + below(b, 5), ldx = k + below(b, 5),
+               ldy = n1 - n0 + below(b, 5);
         char *w = random_sb(b, t, n * ldw, trial % 11 == 0);
         float *x = mem_alloc(nt * ldx * 4 + 4);
         fill(b, x, nt * ldx, trial % 11 ? 0 : (int)below(b, 6));
         arm(b);
-        b->k->mm(OUT(b, b->got), ldy, w, t, ldw, (int64_t)n0, (int64_t)n1, x, ldx, k, nt, b->scratch);
-        kernels_ref.mm(OUT(b, b->want), ldy, w, t, ldw, (int64_t)n0, (int64_t)n1, x, ldx, k, nt, b->scratch);
+        b->k->mm(OUT(b, b->got), ldy, w, t, ldw, (int64_t)n0, (int64_t)n1, x, ldx, k, nt,
+                 b->scratch);
+        kernels_ref.mm(OUT(b, b->want), ldy, w, t, ldw, (int64_t)n0, (int64_t)n1, x, ldx, k, nt,
+                       b->scratch);
         compare(b, "mm", nt * ldy);
         mem_free(x);
         mem_free(w);
@@ -418,10 +463,15 @@ static char *make_pool(bench *b, const attend_args *a, int64_t n_pages, int kind
         int64_t at = v % (2 * a->n_kv * KV_PAGE);
         char *y = page + (size_t)(at * d) * el;
         fill(b, b->x, (size_t)d, kind);
-        if (a->kv_type == IG_F32) memcpy(y, b->x, (size_t)d * 4);
-        else if (a->kv_type == IG_F16) kernels_ref.f32_to_f16((uint16_t *)y, b->x, (size_t)d);
-        else if (a->kv_type == IG_BF16) kernels_ref.f32_to_bf16((uint16_t *)y, b->x, (size_t)d);
-        else kernels_ref.kv8((int8_t *)y, (float *)(page + 2 * a->n_kv * KV_PAGE * d) + at, b->x, (size_t)d);
+        if (a->kv_type == IG_F32)
+            memcpy(y, b->x, (size_t)d * 4);
+        else if (a->kv_type == IG_F16)
+            kernels_ref.f32_to_f16((uint16_t *)y, b->x, (size_t)d);
+        else if (a->kv_type == IG_BF16)
+            kernels_ref.f32_to_bf16((uint16_t *)y, b->x, (size_t)d);
+        else
+            kernels_ref.kv8((int8_t *)y, (float *)(page + 2 * a->n_kv * KV_PAGE * d) + at, b->x,
+                            (size_t)d);
     }
     return pool;
 }
@@ -438,8 +488,14 @@ static void check_attend(bench *b)
         int32_t pos[ROWS], pages[PAGES];
         bool one_split = trial % 3 == 0;
         size_t reach = one_split ? 1000 : below(b, 2) ? 1000 : 70;
-        attend_args a = {.n_rows = trial % 5 ? 1 + (int)below(b, 9) : ROWS, .q = q, .pos = pos, .pages = pages,
-                         .n_kv = 1 + (int64_t)below(b, 3), .head_dim = d, .kv_type = types[trial % 4], .scale = 0.125f};
+        attend_args a = {.n_rows = trial % 5 ? 1 + (int)below(b, 9) : ROWS,
+                         .q = q,
+                         .pos = pos,
+                         .pages = pages,
+                         .n_kv = 1 + (int64_t)below(b, 3),
+                         .head_dim = d,
+                         .kv_type = types[trial % 4],
+                         .scale = 0.125f};
         a.kv_head = (int64_t)below(b, (size_t)a.n_kv);
         for (int i = 0; i < PAGES; i++) pages[i] = (i * 7 + 3) % PAGES;
         char *pool = make_pool(b, &a, PAGES, trial % 10 == 9 ? 3 : 0);
@@ -471,7 +527,8 @@ static void check_attend(bench *b)
 
 static void check_merge(bench *b)
 {
-    TRIALS(b, 300) {
+    TRIALS(b, 300)
+    {
         size_t d = 1 + below(b, 256);
         fill(b, b->x, d + PAD, 0);
         fill(b, b->y, d + PAD, kind);
@@ -496,19 +553,26 @@ static void check_elementwise(bench *b)
     for (int op = 0; op < N_OPS; op++) {
         ew1_fn one = b->k->ew1[op], one_ref = kernels_ref.ew1[op];
         ew2_fn two = b->k->ew2[op], two_ref = kernels_ref.ew2[op];
-        if ((one_ref && !one) || (two_ref && !two)) fail_msg("%s has no %s", b->k->isa, op_table[op].name);
-        TRIALS(b, one || two ? 60 : 0) {
+        if ((one_ref && !one) || (two_ref && !two))
+            fail_msg("%s has no %s", b->k->isa, op_table[op].name);
+        TRIALS(b, one || two ? 60 : 0)
+        {
             size_t n = size(b);
             fill(b, b->x, n + PAD, kind);
             fill(b, b->y, n + PAD, (int)below(b, 6));
-            if (kind == 3)   /* every exponent, both signs */
-                for (size_t i = 0; i < n; i += 2) b->x[b->at + i] = as_float((uint32_t)(i * 0x00c90fdb));
+            if (kind == 3) /* every exponent, both signs */
+                for (size_t i = 0; i < n; i += 2)
+                    b->x[b->at + i] = as_float((uint32_t)(i * 0x00c90fdb));
             arm(b);
-            memcpy(OUT(b, b->got), b->x + b->at, n * 4);   /* in place */
-            if (one) one(OUT(b, b->got), OUT(b, b->got), n);
-            else two(OUT(b, b->got), OUT(b, b->got), b->y + b->at, n);
-            if (one) one_ref(OUT(b, b->want), b->x + b->at, n);
-            else two_ref(OUT(b, b->want), b->x + b->at, b->y + b->at, n);
+            memcpy(OUT(b, b->got), b->x + b->at, n * 4); /* in place */
+            if (one)
+                one(OUT(b, b->got), OUT(b, b->got), n);
+            else
+                two(OUT(b, b->got), OUT(b, b->got), b->y + b->at, n);
+            if (one)
+                one_ref(OUT(b, b->want), b->x + b->at, n);
+            else
+                two_ref(OUT(b, b->want), b->x + b->at, b->y + b->at, n);
             compare(b, op_table[op].name, n);
         }
     }
@@ -542,7 +606,8 @@ TEST(every_slot_of_every_table_has_the_bits_of_the_reference)
         for (size_t i = 0; i < N_ELEM(checkers); i++) {
             const char *only = getenv("SLOT");
             if (only && strcmp(only, checkers[i].slot)) continue;
-            memset(b.scratch, 0xff, KERNEL_SCRATCH_BYTES);   /* contents are undefined: NaN shows a read */
+            memset(b.scratch, 0xff,
+                   KERNEL_SCRATCH_BYTES); /* contents are undefined: NaN shows a read */
             checkers[i].check(&b);
         }
     }

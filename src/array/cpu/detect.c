@@ -1,16 +1,17 @@
 /* detect.c: which instruction sets this machine can run, and the kernel table in use.
  *
- * Features come from CPUID and, since the operating system must save the wider registers, from XCR0; never from a model number.
- * The choice is made once; ig_device_set_isa replaces it for what is lowered afterwards: steps keep the table they were lowered with. */
+ * Features come from CPUID and, since the operating system must save the wider registers, from
+ * XCR0; never from a model number. The choice is made once; ig_device_set_isa replaces it for what
+ * is lowered afterwards: steps keep the table they were lowered with. */
 #include <stdatomic.h>
 #include <string.h>
 #include "array/cpu/kernels.h"
 #include "ingot/device.h"
 
 enum {
-    HAS_AVX2 = 1,     /* with FMA and F16C */
-    HAS_AVX512 = 2,   /* F, BW, DQ, VL */
-    HAS_VNNI = 4,     /* AVX512-VNNI */
+    HAS_AVX2 = 1,   /* with FMA and F16C */
+    HAS_AVX512 = 2, /* F, BW, DQ, VL */
+    HAS_VNNI = 4,   /* AVX512-VNNI */
     HAS_NEON = 8
 };
 
@@ -41,12 +42,15 @@ static int features(void)
     return has;
 }
 #elif defined(__aarch64__)
-static int features(void) { return HAS_NEON; }   /* part of the base architecture */
+static int features(void) { return HAS_NEON; } /* part of the base architecture */
 #else
 static int features(void) { return 0; }
 #endif
 
-static const struct { const kernels *table; int needs; } isas[] = {
+static const struct {
+    const kernels *table;
+    int needs;
+} isas[] = {
 #define ISA(name, needs) {&kernels_##name, needs},
 #include "array/cpu/isa.def"
 #undef ISA
@@ -56,8 +60,7 @@ const kernels *kernels_find(const char *isa)
 {
     int has = features();
     for (size_t i = 0; i < N_ELEM(isas); i++)
-        if (!strcmp(isas[i].table->isa, isa))
-            return (isas[i].needs & ~has) ? NULL : isas[i].table;
+        if (!strcmp(isas[i].table->isa, isa)) return (isas[i].needs & ~has) ? NULL : isas[i].table;
     return NULL;
 }
 
@@ -91,7 +94,8 @@ ig_status ig_device_set_isa(const char *isa)
 {
     const kernels *k = isa ? kernels_find(isa) : NULL;
     if (!k)
-        return ig_fail(IG_EUNSUPPORTED, "instruction set '%s': not one that this machine runs (see ig_device_isas)",
+        return ig_fail(IG_EUNSUPPORTED,
+                       "instruction set '%s': not one that this machine runs (see ig_device_isas)",
                        isa ? isa : "(null)");
     atomic_store_explicit(&current, k, memory_order_release);
     return IG_OK;

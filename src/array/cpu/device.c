@@ -1,11 +1,13 @@
-/* device.c: the CPU as a device: lowering (lower.c), running (pool.c), its threads, and what may happen in place. */
+/* device.c: the CPU as a device: lowering (lower.c), running (pool.c), its threads, and what may
+ * happen in place. */
 #include <string.h>
 #include "array/core/shape.h"
 #include "array/cpu/lower.h"
 #include "array/cpu/pool.h"
 #include "ingot/device.h"
 
-static ig_status run(const step *steps, const int32_t *first, int n_phases, const int64_t *sym, run_counters *c)
+static ig_status run(const step *steps, const int32_t *first, int n_phases, const int64_t *sym,
+                     run_counters *c)
 {
     pool *p = pool_shared();
     return p ? pool_run(p, steps, first, n_phases, sym, c) : IG_ENOMEM;
@@ -38,8 +40,8 @@ static bool same_place(const spec *a, const spec *b)
     return ig_dtype_size(a->dtype) == ig_dtype_size(b->dtype) && shape_eq(a, b);
 }
 
-/* In place is right where every block reads its elements of the input before it writes the same ones of the result and no other block
- * reads them. */
+/* In place is right where every block reads its elements of the input before it writes the same
+ * ones of the result and no other block reads them. */
 bool device_in_place(const work *w, int j)
 {
     if (j >= w->n_in || ig_is_empty(w->in[j]) || w->node->n_out != 1) return false;

@@ -5,8 +5,8 @@
 typedef struct compiler {
     const lowering *l;
     ew *e;
-    uint8_t place[EW_MAX_IN + EW_MAX_INSTR];   /* pointer index of each value */
-    uint8_t last[EW_MAX_IN + EW_MAX_INSTR];    /* instruction that reads it last */
+    uint8_t place[EW_MAX_IN + EW_MAX_INSTR]; /* pointer index of each value */
+    uint8_t last[EW_MAX_IN + EW_MAX_INSTR];  /* instruction that reads it last */
     ig_dtype type[EW_MAX_IN + EW_MAX_INSTR];
     bool busy[EW_SLOTS];
 } compiler;
@@ -19,7 +19,7 @@ static uint8_t slot_take(compiler *c)
         if (s >= c->e->n_slots) c->e->n_slots = (uint8_t)(s + 1);
         return (uint8_t)(EW_P_SLOT + s);
     }
-    return EW_P_NONE;   /* cannot be: EW_SLOTS covers every value and conversion alive at once */
+    return EW_P_NONE; /* cannot be: EW_SLOTS covers every value and conversion alive at once */
 }
 
 static void slot_drop(compiler *c, uint8_t p)
@@ -27,7 +27,10 @@ static void slot_drop(compiler *c, uint8_t p)
     if (p >= EW_P_SLOT && p < EW_P_SLOT + EW_SLOTS) c->busy[p - EW_P_SLOT] = false;
 }
 
-static uint8_t rounding(ig_dtype t) { return t == IG_F16 ? EW_ROUND_F16 : t == IG_BF16 ? EW_ROUND_BF16 : 0; }
+static uint8_t rounding(ig_dtype t)
+{
+    return t == IG_F16 ? EW_ROUND_F16 : t == IG_BF16 ? EW_ROUND_BF16 : 0;
+}
 
 static ew_op *add_op(compiler *c, uint8_t dst)
 {
@@ -76,7 +79,8 @@ static ig_status pick_loop(compiler *c, const ew_instr *in, ig_dtype t, ew_op *o
         op->kind = EW_TYPED;
         op->fn.typed = typed_op((op_code)in->op, t);
         if (!op->fn.typed)
-            return ig_fail(IG_EDTYPE, "%s: not defined for %s", op_table[in->op].name, ig_dtype_name(t));
+            return ig_fail(IG_EDTYPE, "%s: not defined for %s", op_table[in->op].name,
+                           ig_dtype_name(t));
     }
     return IG_OK;
 }
@@ -96,7 +100,9 @@ static ig_status emit(compiler *c, const ew_program *prog, int i, uint8_t dst)
         src[a] = temp[a] = EW_P_NONE;
         if (in->src[a] == EW_ABSENT) continue;
         bool condition = in->op == OP_where && a == 0;
-        ig_dtype t = condition ? IG_BOOL : in->op == OP_where || in->op == OP_clip ? in->dtype : in->in_dtype;
+        ig_dtype t = condition                                 ? IG_BOOL
+                     : in->op == OP_where || in->op == OP_clip ? in->dtype
+                                                               : in->in_dtype;
         TRY(operand_as(c, in->src[a], t, &src[a], &temp[a]));
     }
     c->place[value] = dst == EW_P_NONE ? slot_take(c) : dst;
@@ -116,15 +122,20 @@ static ig_status place_input(compiler *c, const operand *o, const spec *space, i
     int64_t stride[IG_MAX_NDIM];
     int lead = space->ndim - o->s.ndim;
     for (int a = 0; a < space->ndim; a++)
-        stride[a] = a < lead || (o->s.dim[a - lead] == 1 && space->dim[a] != 1) ? 0 : o->stride[a - lead];
-    walk *w = walk_new(c->l->mem, o->ptr, ig_dtype_size(o->s.dtype), space->ndim, space->dim, stride);
+        stride[a] =
+            a < lead || (o->s.dim[a - lead] == 1 && space->dim[a] != 1) ? 0 : o->stride[a - lead];
+    walk *w =
+        walk_new(c->l->mem, o->ptr, ig_dtype_size(o->s.dtype), space->ndim, space->dim, stride);
     if (!w) return lower_no_memory();
     in->w = w;
     in->half = rounding(o->s.dtype);
     int64_t by = walk_step(w);
-    if (w->n == 1) in->mode = by == w->size ? EW_DIRECT : by == 0 ? EW_SPLAT : EW_GATHER;
-    else if (walk_run(w) < EW_LONG_RUN) in->mode = EW_GATHER;
-    else in->mode = by == w->size ? EW_ROWS : by == 0 ? EW_ROW_SPLAT : EW_GATHER;
+    if (w->n == 1)
+        in->mode = by == w->size ? EW_DIRECT : by == 0 ? EW_SPLAT : EW_GATHER;
+    else if (walk_run(w) < EW_LONG_RUN)
+        in->mode = EW_GATHER;
+    else
+        in->mode = by == w->size ? EW_ROWS : by == 0 ? EW_ROW_SPLAT : EW_GATHER;
     c->type[j] = o->s.dtype;
     bool in_place = !in->half && (in->mode == EW_DIRECT || in->mode == EW_ROWS);
     in->slot = in_place ? EW_P_NONE : slot_take(c);
@@ -158,11 +169,12 @@ static ig_status compile(compiler *c, const ew_program *prog, const operand *in,
             if (c->last[v] == i && slot_is_reusable(c, prog, v)) slot_drop(c, c->place[v]);
     }
     e->result = c->place[prog->n_in + prog->n_instr - 1];
-    if (e->half_out) e->op[e->n_ops - 1].round = 0;   /* the store rounds */
+    if (e->half_out) e->op[e->n_ops - 1].round = 0; /* the store rounds */
     return IG_OK;
 }
 
-ig_status ew_compile(const lowering *l, const ew_program *prog, const operand *in, const spec *space, ew **ret_ew)
+ig_status ew_compile(const lowering *l, const ew_program *prog, const operand *in,
+                     const spec *space, ew **ret_ew)
 {
     /* every operand of every instruction may need a conversion of its own */
     size_t most = (size_t)prog->n_instr * 4;
@@ -174,7 +186,8 @@ ig_status ew_compile(const lowering *l, const ew_program *prog, const operand *i
     e->type = prog->instr[prog->n_instr - 1].dtype;
     TRY(compile(&c, prog, in, space));
     e->whole = e->n_ops == 1 && !e->half_out && !e->op[0].round;
-    for (int j = 0; j < prog->n_in; j++) e->whole = e->whole && e->in[j].mode == EW_DIRECT && !e->in[j].half;
+    for (int j = 0; j < prog->n_in; j++)
+        e->whole = e->whole && e->in[j].mode == EW_DIRECT && !e->in[j].half;
     *ret_ew = e;
     return IG_OK;
 }

@@ -3,7 +3,8 @@
 
 /* After the slots: 16-bit elements on their way. */
 #define HALF_AT (EW_SLOTS * EW_SLOT_BYTES)
-_Static_assert(HALF_AT + EW_CHUNK * 2 <= EW_SCRATCH_BYTES, "slots and 16-bit elements fit in the scratch");
+_Static_assert(HALF_AT + EW_CHUNK * 2 <= EW_SCRATCH_BYTES,
+               "slots and 16-bit elements fit in the scratch");
 
 static void to_f32(const kernels *k, uint8_t half, void *y, const void *x, size_t n)
 {
@@ -15,7 +16,8 @@ static void from_f32(const kernels *k, uint8_t half, void *y, const void *x, siz
     (half == EW_ROUND_F16 ? k->f32_to_f16 : k->f32_to_bf16)(y, x, n);
 }
 
-/* Elements that may be done at once from `at`: no more than a chunk, and no long run of an input is left. */
+/* Elements that may be done at once from `at`: no more than a chunk, and no long run of an input is
+ * left. */
 static int64_t chunk_len(const ew *e, int64_t at, int64_t end)
 {
     int64_t n = end - at < EW_CHUNK ? end - at : EW_CHUNK;
@@ -35,22 +37,29 @@ static void load(const ew *e, const ew_in *in, int64_t at, int64_t n, char **p, 
     size_t size = (size_t)w->size;
     if (in->mode == EW_DIRECT || in->mode == EW_ROWS) {
         char *x = in->mode == EW_DIRECT ? w->ptr + at * w->size : walk_at(w, at);
-        if (slot) to_f32(e->k, in->half, slot, x, (size_t)n);
-        else p[EW_P_IN + (in - e->in)] = x;
+        if (slot)
+            to_f32(e->k, in->half, slot, x, (size_t)n);
+        else
+            p[EW_P_IN + (in - e->in)] = x;
         return;
     }
     char *raw = in->half ? half : slot;
-    if (in->mode == EW_GATHER) walk_read(w, at, n, raw);
-    else walk_fill(raw, walk_at(w, at), size, n);
+    if (in->mode == EW_GATHER)
+        walk_read(w, at, n, raw);
+    else
+        walk_fill(raw, walk_at(w, at), size, n);
     if (in->half) to_f32(e->k, in->half, slot, raw, (size_t)n);
 }
 
 static void compute(const ew *e, const ew_op *op, char **p, size_t n, char *half)
 {
     void *y = p[op->dst], *a = p[op->src[0]], *b = p[op->src[1]];
-    if (op->kind == EW_ONE) op->fn.one(y, a, n);
-    else if (op->kind == EW_TWO) op->fn.two(y, a, b, n);
-    else op->fn.typed(y, a, b, p[op->src[2]], n);
+    if (op->kind == EW_ONE)
+        op->fn.one(y, a, n);
+    else if (op->kind == EW_TWO)
+        op->fn.two(y, a, b, n);
+    else
+        op->fn.typed(y, a, b, p[op->src[2]], n);
     if (op->round) {
         from_f32(e->k, op->round, half, y, n);
         to_f32(e->k, op->round, y, half, n);

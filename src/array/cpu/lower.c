@@ -1,52 +1,13 @@
-/* lower.c: from a group of graph nodes to a step: which family lowers which operation, and what the families share. */
+/* lower.c: from a group of graph nodes to a step: which family lowers which operation, and what the
+ * families share. */
 #include <string.h>
 #include "array/core/view.h"
 #include "array/cpu/lower.h"
 
-/* Elementwise operations are not here: they come as programs (WORK_EW). Views come when strides cannot say them. */
 static const lower_fn families[N_OPS] = {
-    [OP_arange] = lower_create,
-    [OP_full] = lower_create,
-    [OP_tri] = lower_create,
-    [OP_reshape] = lower_copy,
-    [OP_contiguous] = lower_copy,
-    [OP_concatenate] = lower_concatenate,
-    [OP_sum] = lower_reduce,
-    [OP_prod] = lower_reduce,
-    [OP_mean] = lower_reduce,
-    [OP_max] = lower_reduce,
-    [OP_min] = lower_reduce,
-    [OP_all] = lower_reduce,
-    [OP_any] = lower_reduce,
-    [OP_logsumexp] = lower_logsumexp,
-    [OP_argmax] = lower_arg_reduce,
-    [OP_argmin] = lower_arg_reduce,
-    [OP_softmax] = lower_softmax,
-    [OP_cumsum] = lower_scan,
-    [OP_sort] = lower_sort,
-    [OP_argsort] = lower_sort,
-    [OP_topk] = lower_topk,
-    [OP_take] = lower_take,
-    [OP_take_along_axis] = lower_take_along,
-    [OP_put_rows] = lower_put_rows,
-    [OP_slice_update] = lower_slice_update,
-    [OP_matmul] = lower_matmul,
-    [OP_quantize] = lower_quantize,
-    [OP_dequantize] = lower_dequantize,
-    [OP_quantized_matmul] = lower_qmm,
-    [OP_int8_rows] = lower_rows8,
-    [OP_quantized_matmul_rows8] = lower_qmm8,
-    [OP_take_quantized] = lower_take_quantized,
-    [OP_random_bits] = lower_random,
-    [OP_random_uniform] = lower_random,
-    [OP_random_split] = lower_random,
-    [OP_random_categorical] = lower_categorical,
-    [OP_rms_norm] = lower_norm,
-    [OP_layer_norm] = lower_norm,
-    [OP_rope] = lower_rope,
-    [OP_sdpa] = lower_sdpa,
-    [OP_paged_write] = lower_paged_write,
-    [OP_paged_attention] = lower_paged_attention,
+#define LOWER(op, family) [OP_##op] = lower_##family,
+#include "array/cpu/lower.def"
+#undef LOWER
 };
 
 static lower_fn family_of(const work *w)
@@ -61,9 +22,15 @@ static lower_fn family_of(const work *w)
     return w->node->op < N_OPS ? families[w->node->op] : NULL;
 }
 
-ig_status lower_work(const work *w, const operand *in, const operand *out, step_mem *mem, step *ret_step)
+ig_status lower_work(const work *w, const operand *in, const operand *out, step_mem *mem,
+                     step *ret_step)
 {
-    lowering l = {.w = w, .in = in, .out = out, .mem = mem, .k = kernels_current(), .name = op_table[w->node->op].name};
+    lowering l = {.w = w,
+                  .in = in,
+                  .out = out,
+                  .mem = mem,
+                  .k = kernels_current(),
+                  .name = op_table[w->node->op].name};
     lower_fn lower = family_of(w);
     if (!lower) return ig_fail(IG_EUNSUPPORTED, "%s: the CPU has no step for it", l.name);
     for (int j = 0; j < w->node->n_out; j++)
@@ -101,29 +68,37 @@ ig_status lower_bad_dtype(const lowering *l, ig_dtype t)
 
 ig_status lower_not_contiguous(const lowering *l, const char *what)
 {
-    return ig_fail(IG_EUNSUPPORTED, "%s: %s must be row-major without gaps; apply ig_contiguous to it first", l->name,
-                   what);
+    return ig_fail(IG_EUNSUPPORTED,
+                   "%s: %s must be row-major without gaps; apply ig_contiguous to it first",
+                   l->name, what);
 }
 
 const float *lower_row_f32(const kernels *k, float *y, const char *p, ig_dtype t, size_t n)
 {
     if (t == IG_F32) return (const float *)p;
-    if (t == IG_F16) k->f16_to_f32(y, (const uint16_t *)p, n);
-    else k->bf16_to_f32(y, (const uint16_t *)p, n);
+    if (t == IG_F16)
+        k->f16_to_f32(y, (const uint16_t *)p, n);
+    else
+        k->bf16_to_f32(y, (const uint16_t *)p, n);
     return y;
 }
 
 void lower_store_f32(const kernels *k, char *p, const float *x, ig_dtype t, size_t n)
 {
-    if (t == IG_F16) k->f32_to_f16((uint16_t *)p, x, n);
-    else if (t == IG_BF16) k->f32_to_bf16((uint16_t *)p, x, n);
-    else memcpy(p, x, n * sizeof *x);
+    if (t == IG_F16)
+        k->f32_to_f16((uint16_t *)p, x, n);
+    else if (t == IG_BF16)
+        k->f32_to_bf16((uint16_t *)p, x, n);
+    else
+        memcpy(p, x, n * sizeof *x);
 }
 
 ig_status lower_need(const lowering *l, int j, ig_dtype dtype)
 {
     if (dtype != IG_C64 && l->in[j].s.dtype != dtype) return lower_bad_dtype(l, l->in[j].s.dtype);
-    return lower_is_contiguous(&l->in[j]) ? IG_OK : lower_not_contiguous(l, op_in_name((op_code)l->w->node->op, j));
+    return lower_is_contiguous(&l->in[j])
+               ? IG_OK
+               : lower_not_contiguous(l, op_in_name((op_code)l->w->node->op, j));
 }
 
 ig_status lower_rows(const lowering *l, const operand *o, rows_in *ret)
@@ -169,9 +144,14 @@ ig_status lower_qmat(const lowering *l, int j, int64_t group, int64_t bits, qmat
     TRY(lower_need(l, j, IG_U32));
     TRY(lower_need(l, j + 1, IG_C64));
     TRY(lower_need(l, j + 2, scales->dtype));
-    *ret = (qmat){.codes = (const uint8_t *)l->in[j].ptr, .scales = l->in[j + 1].ptr, .biases = l->in[j + 2].ptr,
-                  .n = codes->dim[codes->ndim - 2], .k = scales->dim[scales->ndim - 1] * group, .group = (int32_t)group,
-                  .bits = (int32_t)bits, .sb_type = scales->dtype};
+    *ret = (qmat){.codes = (const uint8_t *)l->in[j].ptr,
+                  .scales = l->in[j + 1].ptr,
+                  .biases = l->in[j + 2].ptr,
+                  .n = codes->dim[codes->ndim - 2],
+                  .k = scales->dim[scales->ndim - 1] * group,
+                  .group = (int32_t)group,
+                  .bits = (int32_t)bits,
+                  .sb_type = scales->dtype};
     return IG_OK;
 }
 
@@ -192,7 +172,8 @@ int64_t lower_const_bytes(const lowering *l, int from, int to)
     int64_t n = 0;
     for (int j = from; j < to; j++)
         if (!l->w->in[j].node->trace)
-            n += lower_product(&l->in[j].s, 0, l->in[j].s.ndim) * (int64_t)ig_dtype_size(l->in[j].s.dtype);
+            n += lower_product(&l->in[j].s, 0, l->in[j].s.ndim) *
+                 (int64_t)ig_dtype_size(l->in[j].s.dtype);
     return n;
 }
 
@@ -205,8 +186,10 @@ ig_status lower_axes(const lowering *l, const operand *o, uint32_t along_mask, a
         int g = along_mask >> x & 1;
         dim[g][n[g]] = o->s.dim[x];
         stride[g][n[g]++] = o->stride[x];
-        if (x == 0 && o->s.sym) c[g].sym = o->s.sym;
-        else c[g].per *= o->s.dim[x];
+        if (x == 0 && o->s.sym)
+            c[g].sym = o->s.sym;
+        else
+            c[g].per *= o->s.dim[x];
     }
     size_t size = ig_dtype_size(o->s.dtype);
     *ret = (axes){.n_kept = c[0], .n_along = c[1], .n_kept_axes = n[0]};

@@ -1,7 +1,8 @@
 /* step_axis.c: along one axis (logsumexp: several): softmax, logsumexp, argmax and argmin, cumsum.
  *
- * A row of contiguous float32 goes to the kernel slot as it lies. Any other row is walked in blocks of sum order, brought to scratch
- * and computed there in the same order, so its bits are those of the same values lying contiguously. */
+ * A row of contiguous float32 goes to the kernel slot as it lies. Any other row is walked in blocks
+ * of sum order, brought to scratch and computed there in the same order, so its bits are those of
+ * the same values lying contiguously. */
 #include <math.h>
 #include <string.h>
 #include "array/cpu/lower.h"
@@ -10,16 +11,16 @@
 #define BLOCK 4096
 
 typedef struct axis_args {
-    const walk *kept, *axis;           /* the input: by rows, and along a row (relative) */
-    const walk *out_kept, *out_axis;   /* the result likewise, where it has the axis */
+    const walk *kept, *axis;         /* the input: by rows, and along a row (relative) */
+    const walk *out_kept, *out_axis; /* the result likewise, where it has the axis */
     char *out;
     count rows;
-    count n_axis;          /* elements of a row */
+    count n_axis; /* elements of a row */
     const kernels *k;
-    typed_fn cast;         /* elements to the computing type; NULL: they are */
+    typed_fn cast; /* elements to the computing type; NULL: they are */
     const order_fns *order;
     uint16_t op;
-    uint8_t in_dtype, wide, out_dtype;   /* wide: computing type */
+    uint8_t in_dtype, wide, out_dtype; /* wide: computing type */
     bool direct, reverse, inclusive;
 } axis_args;
 
@@ -39,7 +40,10 @@ typedef struct stage {
     char *raw, *half, *wide;
 } stage;
 
-static stage stage_in(char *scratch) { return (stage){scratch, scratch + BLOCK * 8, scratch + BLOCK * 16}; }
+static stage stage_in(char *scratch)
+{
+    return (stage){scratch, scratch + BLOCK * 8, scratch + BLOCK * 16};
+}
 
 /* Elements [i, i + n) of the row at `base` in the computing type, in s->wide. */
 static void *load(const axis_args *a, const char *base, int64_t i, int64_t n, const stage *s)
@@ -47,13 +51,16 @@ static void *load(const axis_args *a, const char *base, int64_t i, int64_t n, co
     bool half = a->in_dtype == IG_F16 || a->in_dtype == IG_BF16;
     walk_read_at(a->axis, base, i, n, half || a->cast ? s->raw : s->wide);
     const void *p = s->raw;
-    if (half) p = lower_row_f32(a->k, (float *)(a->cast ? s->half : s->wide), s->raw, (ig_dtype)a->in_dtype, (size_t)n);
+    if (half)
+        p = lower_row_f32(a->k, (float *)(a->cast ? s->half : s->wide), s->raw,
+                          (ig_dtype)a->in_dtype, (size_t)n);
     if (a->cast) a->cast(s->wide, p, NULL, NULL, (size_t)n);
     return s->wide;
 }
 
 /* Stores n results in the computing type as elements [i, i + n) of the result's row at `base`. */
-static void store(const axis_args *a, char *base, int64_t i, int64_t n, const void *x, const stage *s)
+static void store(const axis_args *a, char *base, int64_t i, int64_t n, const void *x,
+                  const stage *s)
 {
     if (a->out_dtype == IG_F16 || a->out_dtype == IG_BF16) {
         lower_store_f32(a->k, s->raw, x, (ig_dtype)a->out_dtype, (size_t)n);
@@ -98,7 +105,8 @@ static double sum_block(const axis_args *a, const void *x, int64_t n)
 }
 
 /* The largest element, and the sum of exp(x - largest); both are exact in the computing type. */
-static double row_sum(const axis_args *a, const char *base, int64_t n, const stage *s, double *ret_max)
+static double row_sum(const axis_args *a, const char *base, int64_t n, const stage *s,
+                      double *ret_max)
 {
     double m = -INFINITY, total = 0;
     for (int64_t i = 0; i < n; i += BLOCK) {
@@ -113,7 +121,7 @@ static double row_sum(const axis_args *a, const char *base, int64_t n, const sta
         void *x = load(a, base, i, len, s);
         exp_block(a, x, len, m);
         total += sum_block(a, x, len);
-        if (a->wide == IG_F32) total = (double)(float)total;   /* a sum of two floats, rounded once */
+        if (a->wide == IG_F32) total = (double)(float)total; /* a sum of two floats, rounded once */
     }
     return total;
 }
@@ -126,12 +134,16 @@ static void softmax_row(const axis_args *a, int64_t row, int64_t n, const stage 
     for (int64_t i = 0; i < n; i += BLOCK) {
         int64_t len = n - i < BLOCK ? n - i : BLOCK;
         void *x = load(a, base, i, len, s);
-        if (m == -INFINITY) memset(x, 0, (size_t)len * 8);
-        else exp_block(a, x, len, m);
+        if (m == -INFINITY)
+            memset(x, 0, (size_t)len * 8);
+        else
+            exp_block(a, x, len, m);
         float *f = x, total_f = (float)total;
         double *d = x;
-        for (int64_t j = 0; m != -INFINITY && a->wide == IG_F32 && j < len; j++) f[j] = f[j] / total_f;
-        for (int64_t j = 0; m != -INFINITY && a->wide == IG_F64 && j < len; j++) d[j] = d[j] / total;
+        for (int64_t j = 0; m != -INFINITY && a->wide == IG_F32 && j < len; j++)
+            f[j] = f[j] / total_f;
+        for (int64_t j = 0; m != -INFINITY && a->wide == IG_F64 && j < len; j++)
+            d[j] = d[j] / total;
         store(a, out, i, len, x, s);
     }
 }
@@ -143,8 +155,11 @@ static void softmax_run(const void *args, const run_ctx *r, int64_t block)
     int64_t n = count_now(a->n_axis, r);
     stage s = stage_in(step_scratch(r));
     for (int64_t i = rows.first; i < rows.end; i++) {
-        if (a->direct) a->k->softmax((float *)walk_at(a->out_kept, i), (const float *)walk_at(a->kept, i), (size_t)n);
-        else softmax_row(a, i, n, &s);
+        if (a->direct)
+            a->k->softmax((float *)walk_at(a->out_kept, i), (const float *)walk_at(a->kept, i),
+                          (size_t)n);
+        else
+            softmax_row(a, i, n, &s);
     }
 }
 
@@ -165,10 +180,14 @@ static void logsumexp_run(const void *args, const run_ctx *r, int64_t block)
     int64_t n = count_now(a->n_axis, r), size = (int64_t)ig_dtype_size((ig_dtype)a->out_dtype);
     stage s = stage_in(step_scratch(r));
     for (int64_t i = rows.first; i < rows.end; i++) {
-        double v = a->direct ? (double)a->k->logsumexp((const float *)walk_at(a->kept, i), (size_t)n) : logsumexp_row(a, i, n, &s);
+        double v = a->direct
+                       ? (double)a->k->logsumexp((const float *)walk_at(a->kept, i), (size_t)n)
+                       : logsumexp_row(a, i, n, &s);
         float f = (float)v;
-        if (a->out_dtype == IG_F64) memcpy(a->out + i * size, &v, sizeof v);
-        else lower_store_f32(a->k, a->out + i * size, &f, (ig_dtype)a->out_dtype, 1);
+        if (a->out_dtype == IG_F64)
+            memcpy(a->out + i * size, &v, sizeof v);
+        else
+            lower_store_f32(a->k, a->out + i * size, &f, (ig_dtype)a->out_dtype, 1);
     }
 }
 
@@ -186,7 +205,8 @@ static void arg_run(const void *args, const run_ctx *r, int64_t block)
         if (a->direct) e.index = a->k->argmax((const float *)base, (size_t)n);
         for (int64_t i = 0; !a->direct && i < n; i += BLOCK) {
             int64_t len = n - i < BLOCK ? n - i : BLOCK;
-            (a->op == OP_argmax ? a->order->largest : a->order->smallest)(&e, load(a, base, i, len, &s), len, i);
+            (a->op == OP_argmax ? a->order->largest
+                                : a->order->smallest)(&e, load(a, base, i, len, &s), len, i);
         }
         ((uint32_t *)a->out)[row] = (uint32_t)e.index;
     }
@@ -203,7 +223,8 @@ static void scan_run(const void *args, const run_ctx *r, int64_t block)
     for (int64_t row = rows.first; row < rows.end; row++) {
         _Alignas(8) char acc[8] = {0};
         for (int64_t b = 0; b < n_blocks; b++) {
-            int64_t i = (a->reverse ? n_blocks - 1 - b : b) * BLOCK, len = n - i < BLOCK ? n - i : BLOCK;
+            int64_t i = (a->reverse ? n_blocks - 1 - b : b) * BLOCK,
+                    len = n - i < BLOCK ? n - i : BLOCK;
             void *x = load(a, walk_at(a->kept, row), i, len, &s);
             a->order->scan(x, acc, len, a->reverse, a->inclusive);
             store(a, walk_at(a->out_kept, row), i, len, x, &s);
@@ -214,12 +235,14 @@ static void scan_run(const void *args, const run_ctx *r, int64_t block)
 /* --- lowering */
 
 /* wide: the type to compute in. mask: the axes of a row. */
-static ig_status fill(const lowering *l, uint32_t mask, ig_dtype wide, bool keeps_axis, axis_args *a)
+static ig_status fill(const lowering *l, uint32_t mask, ig_dtype wide, bool keeps_axis,
+                      axis_args *a)
 {
     const operand *in = &l->in[0], *out = &l->out[0];
     ig_dtype from = typed_register(in->s.dtype);
     axes split, result;
-    *a = (axis_args){.out = out->ptr, .k = l->k, .op = l->w->node->op, .in_dtype = (uint8_t)in->s.dtype};
+    *a = (axis_args){
+        .out = out->ptr, .k = l->k, .op = l->w->node->op, .in_dtype = (uint8_t)in->s.dtype};
     a->wide = (uint8_t)wide;
     a->out_dtype = (uint8_t)out->s.dtype;
     a->cast = from == wide ? NULL : typed_cast(from, wide, false);
@@ -242,7 +265,10 @@ static bool is_direct(const axis_args *a)
     return a->in_dtype == IG_F32 && a->wide == IG_F32 && walk_is_contiguous(a->axis);
 }
 
-static ig_dtype float_of(const lowering *l) { return l->out[0].s.dtype == IG_F64 ? IG_F64 : IG_F32; }
+static ig_dtype float_of(const lowering *l)
+{
+    return l->out[0].s.dtype == IG_F64 ? IG_F64 : IG_F32;
+}
 
 ig_status lower_softmax(const lowering *l, step *ret_step)
 {
@@ -260,7 +286,8 @@ ig_status lower_logsumexp(const lowering *l, step *ret_step)
     if (!LOWER_NEW(l, a)) return lower_no_memory();
     TRY(fill(l, lower_axes_mask(l), float_of(l), false, a));
     a->direct = is_direct(a);
-    *ret_step = (step){.run = logsumexp_run, .blocks = axis_blocks, .args = a, .label = "logsumexp"};
+    *ret_step =
+        (step){.run = logsumexp_run, .blocks = axis_blocks, .args = a, .label = "logsumexp"};
     return IG_OK;
 }
 
@@ -270,13 +297,14 @@ ig_status lower_arg_reduce(const lowering *l, step *ret_step)
     if (!LOWER_NEW(l, a)) return lower_no_memory();
     TRY(fill(l, 1u << l->w->node->i[0], typed_register(l->in[0].s.dtype), false, a));
     a->direct = is_direct(a) && a->op == OP_argmax;
-    *ret_step = (step){.run = arg_run, .blocks = axis_blocks, .args = a, .label = "index of the extreme"};
+    *ret_step =
+        (step){.run = arg_run, .blocks = axis_blocks, .args = a, .label = "index of the extreme"};
     return IG_OK;
 }
 
 ig_status lower_scan(const lowering *l, step *ret_step)
 {
-    const int64_t *i = l->w->node->i;   /* axis, reverse, inclusive */
+    const int64_t *i = l->w->node->i; /* axis, reverse, inclusive */
     axis_args *a;
     if (!LOWER_NEW(l, a)) return lower_no_memory();
     TRY(fill(l, 1u << i[0], typed_register(l->out[0].s.dtype), true, a));

@@ -37,7 +37,8 @@ ig_status lower_copy(const lowering *l, step *ret_step)
     return IG_OK;
 }
 
-/* One input of a concatenation: `len` elements of it go to each outer row of the result, `at` elements in. */
+/* One input of a concatenation: `len` elements of it go to each outer row of the result, `at`
+ * elements in. */
 typedef struct piece {
     const walk *in;
     int64_t len, at;
@@ -46,7 +47,7 @@ typedef struct piece {
 typedef struct concatenate_args {
     char *out;
     count outer;
-    int64_t row;           /* elements of the result per outer row */
+    int64_t row; /* elements of the result per outer row */
     int64_t n_pieces;
     piece pieces[];
 } concatenate_args;
@@ -60,7 +61,8 @@ static int64_t concatenate_blocks(const void *args, const run_ctx *r)
 static void concatenate_run(const void *args, const run_ctx *r, int64_t block)
 {
     const concatenate_args *a = args;
-    span s = rows_span(count_now(a->outer, r) * a->n_pieces, a->row / a->n_pieces, r->n_workers, block);
+    span s =
+        rows_span(count_now(a->outer, r) * a->n_pieces, a->row / a->n_pieces, r->n_workers, block);
     for (int64_t i = s.first; i < s.end; i++) {
         const piece *p = &a->pieces[i % a->n_pieces];
         int64_t outer = i / a->n_pieces;
@@ -83,10 +85,13 @@ ig_status lower_concatenate(const lowering *l, step *ret_step)
         const operand *o = &l->in[j];
         if (o->s.dtype != out->dtype) return lower_bad_dtype(l, o->s.dtype);
         piece *p = &a->pieces[j];
-        *p = (piece){.in = walk_operand(l->mem, o), .len = lower_product(&o->s, axis, o->s.ndim), .at = a->row};
+        *p = (piece){.in = walk_operand(l->mem, o),
+                     .len = lower_product(&o->s, axis, o->s.ndim),
+                     .at = a->row};
         if (!p->in) return lower_no_memory();
         a->row += p->len;
     }
-    *ret_step = (step){.run = concatenate_run, .blocks = concatenate_blocks, .args = a, .label = "concatenate"};
+    *ret_step = (step){
+        .run = concatenate_run, .blocks = concatenate_blocks, .args = a, .label = "concatenate"};
     return IG_OK;
 }

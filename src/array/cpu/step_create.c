@@ -1,4 +1,5 @@
-/* step_create.c: arrays made from numbers: arange, full, tri. Values are computed in float64 and converted. */
+/* step_create.c: arrays made from numbers: arange, full, tri. Values are computed in float64 and
+ * converted. */
 #include <string.h>
 #include "array/cpu/lower.h"
 #include "array/cpu/ref/typed.h"
@@ -11,8 +12,8 @@ typedef struct create_args {
     count n;
     uint16_t op;
     uint8_t dtype, size;
-    double start, step;    /* arange; full: the value is start */
-    int64_t cols, k;       /* tri */
+    double start, step; /* arange; full: the value is start */
+    int64_t cols, k;    /* tri */
     typed_fn cast;
     const kernels *kernels;
 } create_args;
@@ -22,9 +23,12 @@ static void values(const create_args *a, int64_t first, int64_t n, double *v)
 {
     for (int64_t j = 0; j < n; j++) {
         int64_t i = first + j;
-        if (a->op == OP_arange) v[j] = a->start + (double)i * a->step;
-        else if (a->op == OP_tri) v[j] = i % a->cols <= i / a->cols + a->k;
-        else v[j] = a->start;
+        if (a->op == OP_arange)
+            v[j] = a->start + (double)i * a->step;
+        else if (a->op == OP_tri)
+            v[j] = i % a->cols <= i / a->cols + a->k;
+        else
+            v[j] = a->start;
     }
 }
 
@@ -48,7 +52,8 @@ static void create_run(const void *args, const run_ctx *r, int64_t block)
         a->cast(converted, v, NULL, NULL, (size_t)len);
         if (a->dtype == IG_F16 || a->dtype == IG_BF16)
             lower_store_f32(a->kernels, y, (float *)converted, (ig_dtype)a->dtype, (size_t)len);
-        else memcpy(y, converted, (size_t)(len * a->size));
+        else
+            memcpy(y, converted, (size_t)(len * a->size));
     }
 }
 

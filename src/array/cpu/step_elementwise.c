@@ -5,9 +5,9 @@
 typedef struct elementwise_args {
     const ew *e;
     char *out;
-    count n;               /* elements */
-    int32_t cost;          /* of an element */
-    int32_t size;          /* bytes of a result */
+    count n;      /* elements */
+    int32_t cost; /* of an element */
+    int32_t size; /* bytes of a result */
 } elementwise_args;
 
 static int64_t elementwise_blocks(const void *args, const run_ctx *r)
@@ -36,13 +36,15 @@ ig_status lower_elementwise(const lowering *l, step *ret_step)
     *a = (elementwise_args){.e = e, .out = l->out[0].ptr, .cost = (int32_t)ew_cost(e)};
     a->n = lower_count(&l->out[0].s, 0, l->out[0].s.ndim);
     a->size = (int32_t)ig_dtype_size(ew_type(e));
-    *ret_step = (step){.run = elementwise_run, .blocks = elementwise_blocks, .args = a, .label = "elementwise"};
+    *ret_step = (step){
+        .run = elementwise_run, .blocks = elementwise_blocks, .args = a, .label = "elementwise"};
     return IG_OK;
 }
 
 /* Columns that are computed and made int8 at a time: a multiple of every group and of 32. */
 #define PIECE 16384
-_Static_assert(EW_SCRATCH_BYTES + PIECE * 4 + PIECE * 2 <= STEP_SCRATCH_BYTES, "a piece and its record fit");
+_Static_assert(EW_SCRATCH_BYTES + PIECE * 4 + PIECE * 2 <= STEP_SCRATCH_BYTES,
+               "a piece and its record fit");
 
 typedef struct ew_rows8_args {
     const ew *e;
@@ -60,12 +62,15 @@ static int64_t ew_rows8_blocks(const void *args, const run_ctx *r)
 }
 
 /* Moves the record of columns [at, at + n) to its place in the record of the row. */
-static void place_piece(const ew_rows8_args *a, uint8_t *rec, const uint8_t *piece, size_t at, size_t n)
+static void place_piece(const ew_rows8_args *a, uint8_t *rec, const uint8_t *piece, size_t at,
+                        size_t n)
 {
     size_t cols = (size_t)a->cols, group = (size_t)a->group;
     memcpy(rec + at, piece, n);
-    memcpy(rec + rows8_d_at(cols) + at / group * 4, piece + rows8_d_at(n), (n + group - 1) / group * 4);
-    memcpy(rec + rows8_sums_at(cols, group) + at / 32 * 4, piece + rows8_sums_at(n, group), (n + 31) / 32 * 4);
+    memcpy(rec + rows8_d_at(cols) + at / group * 4, piece + rows8_d_at(n),
+           (n + group - 1) / group * 4);
+    memcpy(rec + rows8_sums_at(cols, group) + at / 32 * 4, piece + rows8_sums_at(n, group),
+           (n + 31) / 32 * 4);
 }
 
 static void row_in_pieces(const ew_rows8_args *a, int64_t row, float *x, const run_ctx *r)
@@ -102,15 +107,20 @@ ig_status lower_elementwise_rows8(const lowering *l, step *ret_step)
 {
     ew_rows8_args *a;
     ew *e;
-    const spec *x = node_spec(l->w->node->in[0]);   /* what int8_rows reads: the result of the program */
+    const spec *x =
+        node_spec(l->w->node->in[0]); /* what int8_rows reads: the result of the program */
     if (!LOWER_NEW(l, a)) return lower_no_memory();
     if (!lower_is_contiguous(&l->out[0])) return lower_not_contiguous(l, "result");
     if (x->dtype != IG_F32) return lower_bad_dtype(l, x->dtype);
     TRY(ew_compile(l, l->w->prog, l->in, x, &e));
-    *a = (ew_rows8_args){.e = e, .rec = (uint8_t *)l->out[0].ptr, .k = l->k, .cost = (int32_t)ew_cost(e) + 4};
+    *a = (ew_rows8_args){
+        .e = e, .rec = (uint8_t *)l->out[0].ptr, .k = l->k, .cost = (int32_t)ew_cost(e) + 4};
     a->rows = lower_count(x, 0, x->ndim - 1);
     a->cols = x->dim[x->ndim - 1];
     a->group = (int32_t)l->w->node->i[0];
-    *ret_step = (step){.run = ew_rows8_run, .blocks = ew_rows8_blocks, .args = a, .label = "elementwise, int8 rows"};
+    *ret_step = (step){.run = ew_rows8_run,
+                       .blocks = ew_rows8_blocks,
+                       .args = a,
+                       .label = "elementwise, int8 rows"};
     return IG_OK;
 }

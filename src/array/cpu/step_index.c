@@ -1,5 +1,5 @@
-/* step_index.c: reading and writing by index: take, take_along_axis, put_rows, slice_update. An index outside reads NaN (or 0) and
- * writes nothing. */
+/* step_index.c: reading and writing by index: take, take_along_axis, put_rows, slice_update. An
+ * index outside reads NaN (or 0) and writes nothing. */
 #include <math.h>
 #include <string.h>
 #include "array/cpu/lower.h"
@@ -8,20 +8,21 @@
 /* --- take */
 
 typedef struct take_args {
-    const walk *outer;     /* axes before the taken one */
-    const walk *inner;     /* axes behind it, relative */
+    const walk *outer; /* axes before the taken one */
+    const walk *inner; /* axes behind it, relative */
     const walk *indices;
     char *out;
-    count n_outer, n_indices, limit;   /* limit: extent of the taken axis */
-    int64_t n_inner, by;   /* by: bytes from one index to the next */
+    count n_outer, n_indices, limit; /* limit: extent of the taken axis */
+    int64_t n_inner, by;             /* by: bytes from one index to the next */
     uint8_t index_dtype;
-    _Alignas(8) char missing[8];       /* element for an index outside */
+    _Alignas(8) char missing[8]; /* element for an index outside */
 } take_args;
 
 static int64_t take_blocks(const void *args, const run_ctx *r)
 {
     const take_args *a = args;
-    return rows_blocks(count_now(a->n_outer, r) * count_now(a->n_indices, r), a->n_inner, r->n_workers);
+    return rows_blocks(count_now(a->n_outer, r) * count_now(a->n_indices, r), a->n_inner,
+                       r->n_workers);
 }
 
 /* The index of row i, counted from the end if negative; -1 when outside. */
@@ -40,8 +41,10 @@ static void take_run(const void *args, const run_ctx *r, int64_t block)
     for (int64_t i = s.first; i < s.end; i++) {
         char *y = a->out + i * a->n_inner * size;
         int64_t x = index_at(a->indices, (ig_dtype)a->index_dtype, i % n, limit);
-        if (x < 0) walk_fill(y, a->missing, (size_t)size, a->n_inner);
-        else walk_read_at(a->inner, walk_at(a->outer, i / n) + x * a->by, 0, a->n_inner, y);
+        if (x < 0)
+            walk_fill(y, a->missing, (size_t)size, a->n_inner);
+        else
+            walk_read_at(a->inner, walk_at(a->outer, i / n) + x * a->by, 0, a->n_inner, y);
     }
 }
 
@@ -81,7 +84,7 @@ ig_status lower_take(const lowering *l, step *ret_step)
 /* --- take_along_axis */
 
 typedef struct along_args {
-    const walk *base;      /* the array over the indices' dims, its axis standing still */
+    const walk *base; /* the array over the indices' dims, its axis standing still */
     const walk *indices;
     char *out;
     count n, limit;
@@ -103,7 +106,8 @@ static void along_run(const void *args, const run_ctx *r, int64_t block)
     span s = rows_span(count_now(a->n, r), 8, r->n_workers, block);
     for (int64_t i = s.first; i < s.end; i++) {
         int64_t x = index_at(a->indices, (ig_dtype)a->index_dtype, i, limit);
-        memcpy(a->out + i * size, x < 0 ? a->missing : walk_at(a->base, i) + x * a->by, (size_t)size);
+        memcpy(a->out + i * size, x < 0 ? a->missing : walk_at(a->base, i) + x * a->by,
+               (size_t)size);
     }
 }
 
@@ -126,17 +130,19 @@ ig_status lower_take_along(const lowering *l, step *ret_step)
     a->by = x->stride[axis] * (int64_t)size;
     a->index_dtype = (uint8_t)indices->s.dtype;
     set_missing(l->k, x->s.dtype, a->missing);
-    *ret_step = (step){.run = along_run, .blocks = along_blocks, .args = a, .label = "take along axis"};
+    *ret_step =
+        (step){.run = along_run, .blocks = along_blocks, .args = a, .label = "take along axis"};
     return IG_OK;
 }
 
-/* --- put_rows: a block owns rows of the result: it copies them, then writes what falls into them, updates ascending */
+/* --- put_rows: a block owns rows of the result: it copies them, then writes what falls into them,
+ * updates ascending */
 
 typedef struct put_args {
-    const walk *from;      /* the array as it was; NULL: in place */
+    const walk *from; /* the array as it was; NULL: in place */
     const walk *indices, *updates;
     char *out;
-    count rows, n;         /* rows of the result, updates */
+    count rows, n; /* rows of the result, updates */
     int64_t n_inner;
     uint8_t index_dtype;
 } put_args;
@@ -156,7 +162,8 @@ static void put_run(const void *args, const run_ctx *r, int64_t block)
     bool alone = put_blocks(a, r) == 1;
     span s = alone ? (span){0, rows} : rows_span(rows, a->n_inner, r->n_workers, block);
     if (a->from)
-        walk_read(a->from, s.first * a->n_inner, (s.end - s.first) * a->n_inner, a->out + s.first * a->n_inner * size);
+        walk_read(a->from, s.first * a->n_inner, (s.end - s.first) * a->n_inner,
+                  a->out + s.first * a->n_inner * size);
     for (int64_t i = 0; i < n; i++) {
         int64_t x = index_at(a->indices, (ig_dtype)a->index_dtype, i, rows);
         if (x < s.first || x >= s.end) continue;
@@ -184,21 +191,24 @@ ig_status lower_put_rows(const lowering *l, step *ret_step)
 
 /* --- slice_update: the same, by rows along axis 0 */
 
-#define PIECE 4096     /* elements on their way from an update to a row that is not contiguous */
+#define PIECE 4096 /* elements on their way from an update to a row that is not contiguous */
 
 typedef struct update_args {
-    const walk *from;      /* NULL: in place */
+    const walk *from; /* NULL: in place */
     const walk *updates;
-    const walk *box;       /* the box's other axes in a row of the result, relative */
+    const walk *box; /* the box's other axes in a row of the result, relative */
     char *out;
-    count rows, n;         /* rows of the result; of the box */
-    int64_t start, step;   /* row j of the box is row start + j * step of the result */
-    int64_t row, box_row;  /* elements of a row of the result; of the box */
-    int64_t first;         /* bytes from a row's start to the box */
+    count rows, n;        /* rows of the result; of the box */
+    int64_t start, step;  /* row j of the box is row start + j * step of the result */
+    int64_t row, box_row; /* elements of a row of the result; of the box */
+    int64_t first;        /* bytes from a row's start to the box */
 } update_args;
 
 /* Blocks are rows of the result where these are copied, else rows of the box. */
-static int64_t update_units(const update_args *a, const run_ctx *r) { return count_now(a->from ? a->rows : a->n, r); }
+static int64_t update_units(const update_args *a, const run_ctx *r)
+{
+    return count_now(a->from ? a->rows : a->n, r);
+}
 
 static int64_t update_blocks(const void *args, const run_ctx *r)
 {
@@ -222,7 +232,8 @@ static void update_run(const void *args, const run_ctx *r, int64_t block)
     span s = rows_span(update_units(a, r), a->from ? a->row : a->box_row, r->n_workers, block);
     int64_t n = count_now(a->n, r);
     if (a->from)
-        walk_read(a->from, s.first * a->row, (s.end - s.first) * a->row, a->out + s.first * a->row * a->from->size);
+        walk_read(a->from, s.first * a->row, (s.end - s.first) * a->row,
+                  a->out + s.first * a->row * a->from->size);
     for (int64_t j = a->from ? 0 : s.first; j < (a->from ? n : s.end); j++) {
         int64_t row = a->start + j * a->step;
         if (!a->from || (row >= s.first && row < s.end)) write_box_row(a, j, step_scratch(r));
@@ -232,7 +243,7 @@ static void update_run(const void *args, const run_ctx *r, int64_t block)
 ig_status lower_slice_update(const lowering *l, step *ret_step)
 {
     const operand *x = &l->in[0], *u = &l->in[1], *out = &l->out[0];
-    const int64_t *i = l->w->node->i;   /* n, start, n, stop, n, step */
+    const int64_t *i = l->w->node->i; /* n, start, n, stop, n, step */
     int n = x->s.ndim;
     const int64_t *start = i + 1, *by = i + 3 + 2 * n;
     size_t size = ig_dtype_size(x->s.dtype);
@@ -255,6 +266,7 @@ ig_status lower_slice_update(const lowering *l, step *ret_step)
     a->step = n ? by[0] : 1;
     a->row = lower_product(&x->s, 1, n);
     a->box_row = lower_product(&u->s, 1, n);
-    *ret_step = (step){.run = update_run, .blocks = update_blocks, .args = a, .label = "slice update"};
+    *ret_step =
+        (step){.run = update_run, .blocks = update_blocks, .args = a, .label = "slice update"};
     return IG_OK;
 }

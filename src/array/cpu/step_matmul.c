@@ -1,8 +1,10 @@
-/* step_matmul.c: dense matrix products, batched by broadcasting, every output a dot product in sum order.
+/* step_matmul.c: dense matrix products, batched by broadcasting, every output a dot product in sum
+ * order.
  *
- * The kernel slot wants float rows on one side and weight rows (f32, f16, bf16) with contiguous columns on the other. Whatever
- * is not like that is gathered into scratch, 4096 columns at a time: a block of sum order, so the parts add up to the same bits.
- * float64 and integers take a plain loop over gathered rows. */
+ * The kernel slot wants float rows on one side and weight rows (f32, f16, bf16) with contiguous
+ * columns on the other. Whatever is not like that is gathered into scratch, 4096 columns at a time:
+ * a block of sum order, so the parts add up to the same bits. float64 and integers take a plain
+ * loop over gathered rows. */
 #include <math.h>
 #include <string.h>
 #include "array/cpu/lower.h"
@@ -10,26 +12,27 @@
 #include "array/cpu/walk.h"
 
 #define K_BLOCK 4096
-#define PANEL 16       /* gathered weight rows */
-#define X_PANEL 8      /* gathered rows of the other side */
+#define PANEL 16  /* gathered weight rows */
+#define X_PANEL 8 /* gathered rows of the other side */
 #define MAX_ROWS 64
 
-/* One side: the addresses of its matrices in the batch, and how rows and columns (along k) lie; strides in elements. */
+/* One side: the addresses of its matrices in the batch, and how rows and columns (along k) lie;
+ * strides in elements. */
 typedef struct side {
     const walk *batch;
     int64_t row, col;
     uint8_t dtype, size;
-    bool direct;           /* the kernel may read it where it is */
+    bool direct; /* the kernel may read it where it is */
 } side;
 
 typedef struct matmul_args {
     const kernels *k;
     char *out;
-    side x, w;             /* a, and b transposed: rows are its columns */
+    side x, w; /* a, and b transposed: rows are its columns */
     count batch, m;
     int64_t n, depth;
     uint8_t out_dtype, out_size;
-    typed_fn cast_x, cast_w, cast_out;   /* plain loop: to and from the type that it adds up in */
+    typed_fn cast_x, cast_w, cast_out; /* plain loop: to and from the type that it adds up in */
 } matmul_args;
 
 typedef struct tile {
@@ -58,23 +61,32 @@ static tile tile_of(const matmul_args *a, const run_ctx *r, int64_t block)
 }
 
 /* Row `row` of a side, columns [k0, k0 + n), as they are, to dst. */
-static void gather_row(const side *s, const char *base, int64_t row, int64_t k0, int64_t n, char *dst)
+static void gather_row(const side *s, const char *base, int64_t row, int64_t k0, int64_t n,
+                       char *dst)
 {
     size_t size = s->size;
     const char *p = base + (row * s->row + k0 * s->col) * (int64_t)size;
     int64_t by = s->col * (int64_t)size;
-    if (s->col == 1) memcpy(dst, p, (size_t)n * size);
-    else if (size == 4) for (int64_t i = 0; i < n; i++, p += by) memcpy(dst + i * 4, p, 4);
-    else if (size == 2) for (int64_t i = 0; i < n; i++, p += by) memcpy(dst + i * 2, p, 2);
-    else if (size == 8) for (int64_t i = 0; i < n; i++, p += by) memcpy(dst + i * 8, p, 8);
-    else for (int64_t i = 0; i < n; i++, p += by) dst[i] = *p;
+    if (s->col == 1)
+        memcpy(dst, p, (size_t)n * size);
+    else if (size == 4)
+        for (int64_t i = 0; i < n; i++, p += by) memcpy(dst + i * 4, p, 4);
+    else if (size == 2)
+        for (int64_t i = 0; i < n; i++, p += by) memcpy(dst + i * 2, p, 2);
+    else if (size == 8)
+        for (int64_t i = 0; i < n; i++, p += by) memcpy(dst + i * 8, p, 8);
+    else
+        for (int64_t i = 0; i < n; i++, p += by) dst[i] = *p;
 }
 
-/* Scratch of a block, in floats: results of this part and of earlier ones, gathered rows of both sides. */
+/* Scratch of a block, in floats: results of this part and of earlier ones, gathered rows of both
+ * sides. */
 typedef struct buffers {
     float *sum, *part, *x, *w;
 } buffers;
-_Static_assert((2 * MM_TOKENS * MAX_ROWS + X_PANEL * K_BLOCK + PANEL * K_BLOCK) * 4 <= STEP_SCRATCH_BYTES, "buffers fit");
+_Static_assert((2 * MM_TOKENS * MAX_ROWS + X_PANEL * K_BLOCK + PANEL * K_BLOCK) * 4 <=
+                   STEP_SCRATCH_BYTES,
+               "buffers fit");
 
 static buffers buffers_in(char *scratch)
 {
@@ -83,9 +95,10 @@ static buffers buffers_in(char *scratch)
     return (buffers){.sum = p, .part = part, .x = x, .w = x + X_PANEL * K_BLOCK};
 }
 
-/* Rows [t0, t0 + n) of x as float rows: where they are, or gathered and converted (through part, which is free here). */
-static const float *x_rows(const matmul_args *a, const char *base, int64_t t0, int64_t n, int64_t k0, int64_t kn,
-                           const buffers *b, size_t *ret_ld)
+/* Rows [t0, t0 + n) of x as float rows: where they are, or gathered and converted (through part,
+ * which is free here). */
+static const float *x_rows(const matmul_args *a, const char *base, int64_t t0, int64_t n,
+                           int64_t k0, int64_t kn, const buffers *b, size_t *ret_ld)
 {
     if (a->x.direct) {
         *ret_ld = (size_t)a->x.row;
@@ -101,9 +114,10 @@ static const float *x_rows(const matmul_args *a, const char *base, int64_t t0, i
     return b->x;
 }
 
-/* Rows [n0, n0 + n) of w as the kernel takes them: *ret_row is the first one's index from the returned address. */
-static const char *w_rows(const matmul_args *a, const char *base, int64_t n0, int64_t n, int64_t k0, int64_t kn,
-                          const buffers *b, size_t *ret_ld, int64_t *ret_row)
+/* Rows [n0, n0 + n) of w as the kernel takes them: *ret_row is the first one's index from the
+ * returned address. */
+static const char *w_rows(const matmul_args *a, const char *base, int64_t n0, int64_t n, int64_t k0,
+                          int64_t kn, const buffers *b, size_t *ret_ld, int64_t *ret_row)
 {
     if (a->w.direct) {
         *ret_ld = (size_t)a->w.row;
@@ -117,9 +131,10 @@ static const char *w_rows(const matmul_args *a, const char *base, int64_t n0, in
     return (const char *)b->w;
 }
 
-/* Columns [k0, k0 + kn) of weight rows [n0, n0 + n) times the tile's tokens, added to sum [tokens][n] (or, if first, put there). */
-static void multiply_part(const matmul_args *a, const tile *t, int64_t n0, int64_t n, int64_t k0, int64_t kn,
-                          const buffers *b, char *scratch)
+/* Columns [k0, k0 + kn) of weight rows [n0, n0 + n) times the tile's tokens, added to sum
+ * [tokens][n] (or, if first, put there). */
+static void multiply_part(const matmul_args *a, const tile *t, int64_t n0, int64_t n, int64_t k0,
+                          int64_t kn, const buffers *b, char *scratch)
 {
     const char *x_base = walk_at(a->x.batch, t->batch), *w_base = walk_at(a->w.batch, t->batch);
     int64_t row, panel = a->x.direct ? MM_TOKENS : X_PANEL;
@@ -129,7 +144,8 @@ static void multiply_part(const matmul_args *a, const tile *t, int64_t n0, int64
         int64_t nt = t->t1 - at < panel ? t->t1 - at : panel;
         const float *x = x_rows(a, x_base, at, nt, k0, kn, b, &ldx);
         float *sum = b->sum + (at - t->t0) * n, *y = k0 ? b->part : sum;
-        a->k->mm(y, (size_t)n, w, (ig_dtype)a->w.dtype, ldw, row, row + n, x, ldx, (size_t)kn, (size_t)nt, scratch);
+        a->k->mm(y, (size_t)n, w, (ig_dtype)a->w.dtype, ldw, row, row + n, x, ldx, (size_t)kn,
+                 (size_t)nt, scratch);
         if (k0) a->k->ew2[OP_add](sum, sum, y, (size_t)(nt * n));
     }
 }
@@ -144,9 +160,9 @@ static void matmul_run(const void *args, const run_ctx *r, int64_t block)
     bool direct = a->x.direct && a->w.direct;
     if (direct && a->out_dtype == IG_F32) {
         const float *x = (const float *)walk_at(a->x.batch, t.batch) + t.t0 * a->x.row;
-        a->k->mm((float *)out + t.n0, (size_t)a->n, walk_at(a->w.batch, t.batch), (ig_dtype)a->w.dtype,
-                 (size_t)a->w.row, t.n0, t.n1, x, (size_t)a->x.row, (size_t)a->depth, (size_t)(t.t1 - t.t0),
-                 kernel_scratch(r));
+        a->k->mm((float *)out + t.n0, (size_t)a->n, walk_at(a->w.batch, t.batch),
+                 (ig_dtype)a->w.dtype, (size_t)a->w.row, t.n0, t.n1, x, (size_t)a->x.row,
+                 (size_t)a->depth, (size_t)(t.t1 - t.t0), kernel_scratch(r));
         return;
     }
     int64_t rows = a->w.direct ? MAX_ROWS : PANEL, part = direct ? a->depth : K_BLOCK;
@@ -158,7 +174,8 @@ static void matmul_run(const void *args, const run_ctx *r, int64_t block)
             k0 += part;
         } while (k0 < a->depth);
         for (int64_t i = 0; i < t.t1 - t.t0; i++)
-            lower_store_f32(a->k, out + (i * a->n + n0) * a->out_size, b.sum + i * n, (ig_dtype)a->out_dtype, (size_t)n);
+            lower_store_f32(a->k, out + (i * a->n + n0) * a->out_size, b.sum + i * n,
+                            (ig_dtype)a->out_dtype, (size_t)n);
     }
 }
 
@@ -181,26 +198,32 @@ static uint64_t dot_i64(const uint64_t *x, const uint64_t *w, int64_t n)
 }
 
 /* Columns [k0, k0 + n) of a row as float64 or int64, through `raw`. */
-static const void *plain_row(const side *s, typed_fn cast, const char *base, int64_t row, int64_t k0, int64_t n,
-                             char *raw, char *wide)
+static const void *plain_row(const side *s, typed_fn cast, const char *base, int64_t row,
+                             int64_t k0, int64_t n, char *raw, char *wide)
 {
     gather_row(s, base, row, k0, n, raw);
     cast(wide, raw, NULL, NULL, (size_t)n);
     return wide;
 }
 
-static void plain_element(const matmul_args *a, const tile *t, int64_t row, int64_t col, char *scratch, void *y)
+static void plain_element(const matmul_args *a, const tile *t, int64_t row, int64_t col,
+                          char *scratch, void *y)
 {
     const char *x_base = walk_at(a->x.batch, t->batch), *w_base = walk_at(a->w.batch, t->batch);
     char *raw = scratch, *xs = raw + K_BLOCK * 8, *ws = xs + K_BLOCK * 8;
-    union { double f; uint64_t i; } sum = {.i = 0};
+    union {
+        double f;
+        uint64_t i;
+    } sum = {.i = 0};
     bool f64 = a->out_dtype == IG_F64;
     for (int64_t k0 = 0; k0 < a->depth; k0 += K_BLOCK) {
         int64_t n = a->depth - k0 < K_BLOCK ? a->depth - k0 : K_BLOCK;
         const void *x = plain_row(&a->x, a->cast_x, x_base, row, k0, n, raw, xs);
         const void *w = plain_row(&a->w, a->cast_w, w_base, col, k0, n, raw, ws);
-        if (f64) sum.f += dot_f64(x, w, n);
-        else sum.i += dot_i64(x, w, n);
+        if (f64)
+            sum.f += dot_f64(x, w, n);
+        else
+            sum.i += dot_i64(x, w, n);
     }
     a->cast_out(y, &sum, NULL, NULL, 1);
 }
@@ -212,7 +235,8 @@ static void plain_run(const void *args, const run_ctx *r, int64_t block)
     int64_t m = count_now(a->m, r);
     for (int64_t row = t.t0; row < t.t1; row++)
         for (int64_t col = t.n0; col < t.n1; col++)
-            plain_element(a, &t, row, col, step_scratch(r), a->out + ((t.batch * m + row) * a->n + col) * a->out_size);
+            plain_element(a, &t, row, col, step_scratch(r),
+                          a->out + ((t.batch * m + row) * a->n + col) * a->out_size);
 }
 
 static ig_status lower_plain(const lowering *l, matmul_args *a)
@@ -223,13 +247,16 @@ static ig_status lower_plain(const lowering *l, matmul_args *a)
     a->cast_x = typed_cast(x, wide, false);
     a->cast_w = typed_cast(w, wide, false);
     a->cast_out = typed_cast(wide, (ig_dtype)a->out_dtype, false);
-    return a->cast_x && a->cast_w && a->cast_out ? IG_OK : lower_bad_dtype(l, (ig_dtype)a->out_dtype);
+    return a->cast_x && a->cast_w && a->cast_out ? IG_OK
+                                                 : lower_bad_dtype(l, (ig_dtype)a->out_dtype);
 }
 
 /* --- lowering */
 
-/* The side of an operand whose rows are axis `row` and whose k is axis `col` (-1: absent), broadcast to the batch of out. */
-static ig_status side_of(const lowering *l, const operand *o, int row, int col, int n_batch, side *ret)
+/* The side of an operand whose rows are axis `row` and whose k is axis `col` (-1: absent),
+ * broadcast to the batch of out. */
+static ig_status side_of(const lowering *l, const operand *o, int row, int col, int n_batch,
+                         side *ret)
 {
     const spec *out = &l->out[0].s;
     int64_t stride[IG_MAX_NDIM];
@@ -238,7 +265,8 @@ static ig_status side_of(const lowering *l, const operand *o, int row, int col, 
         int j = i - (n_batch - own);
         stride[i] = j < 0 || (o->s.dim[j] == 1 && out->dim[i] != 1) ? 0 : o->stride[j];
     }
-    *ret = (side){.row = row < 0 ? 0 : o->stride[row], .col = o->stride[col], .dtype = (uint8_t)o->s.dtype};
+    *ret = (side){
+        .row = row < 0 ? 0 : o->stride[row], .col = o->stride[col], .dtype = (uint8_t)o->s.dtype};
     ret->size = (uint8_t)ig_dtype_size(o->s.dtype);
     if (o->s.dim[col] == 1) ret->col = 1;
     ret->batch = walk_new(l->mem, o->ptr, ret->size, n_batch, out->dim, stride);
@@ -251,7 +279,8 @@ ig_status lower_matmul(const lowering *l, step *ret_step)
     int xd = x->s.ndim, wd = w->s.ndim, n_batch = out->s.ndim - (xd > 1) - (wd > 1);
     matmul_args *a;
     if (!LOWER_NEW(l, a)) return lower_no_memory();
-    *a = (matmul_args){.k = l->k, .out = out->ptr, .n = wd > 1 ? w->s.dim[wd - 1] : 1, .depth = x->s.dim[xd - 1]};
+    *a = (matmul_args){
+        .k = l->k, .out = out->ptr, .n = wd > 1 ? w->s.dim[wd - 1] : 1, .depth = x->s.dim[xd - 1]};
     a->out_dtype = (uint8_t)out->s.dtype;
     a->out_size = (uint8_t)ig_dtype_size(out->s.dtype);
     a->batch = lower_count(&out->s, 0, n_batch);
@@ -260,9 +289,13 @@ ig_status lower_matmul(const lowering *l, step *ret_step)
     TRY(side_of(l, w, wd > 1 ? wd - 1 : -1, wd > 1 ? wd - 2 : 0, n_batch, &a->w));
     a->x.direct = a->x.dtype == IG_F32 && a->x.col == 1 && a->x.row >= 0;
     a->w.direct = typed_is_f32((ig_dtype)a->w.dtype) && a->w.col == 1 && a->w.row >= 0;
-    bool floats = typed_is_f32(x->s.dtype) && typed_is_f32(w->s.dtype) && typed_is_f32(out->s.dtype);
+    bool floats =
+        typed_is_f32(x->s.dtype) && typed_is_f32(w->s.dtype) && typed_is_f32(out->s.dtype);
     if (!floats) TRY(lower_plain(l, a));
-    *ret_step = (step){.run = floats ? matmul_run : plain_run, .blocks = matmul_blocks, .args = a, .label = "matmul"};
+    *ret_step = (step){.run = floats ? matmul_run : plain_run,
+                       .blocks = matmul_blocks,
+                       .args = a,
+                       .label = "matmul"};
     ret_step->const_bytes = lower_const_bytes(l, 1, 2);
     return IG_OK;
 }

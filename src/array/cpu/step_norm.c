@@ -5,13 +5,13 @@
 typedef struct norm_args {
     rows_in x;
     count rows;
-    int64_t n;             /* columns */
+    int64_t n; /* columns */
     char *out;
-    const char *w, *b;     /* NULL: absent */
+    const char *w, *b; /* NULL: absent */
     const kernels *k;
     float eps;
-    int32_t group;         /* rms_norm to int8 rows; else 0 */
-    uint8_t dtype, size;   /* of x, w, b and the result */
+    int32_t group;       /* rms_norm to int8 rows; else 0 */
+    uint8_t dtype, size; /* of x, w, b and the result */
     bool layer;
 } norm_args;
 
@@ -42,8 +42,10 @@ static void norm_run(const void *args, const run_ctx *r, int64_t block)
         const float *x = rows_f32(&a->x, a->k, i, a->n, tmp);
         char *out = a->out + i * a->n * a->size;
         float *y = (float *)(a->dtype == IG_F32 ? out : tmp);
-        if (a->layer) a->k->layer_norm(y, x, w, b, a->eps, (size_t)a->n);
-        else a->k->rms_norm(y, x, w, a->eps, (size_t)a->n);
+        if (a->layer)
+            a->k->layer_norm(y, x, w, b, a->eps, (size_t)a->n);
+        else
+            a->k->rms_norm(y, x, w, a->eps, (size_t)a->n);
         if (a->dtype != IG_F32) lower_store_f32(a->k, out, y, (ig_dtype)a->dtype, (size_t)a->n);
     }
 }
@@ -104,8 +106,10 @@ static void norm_f64_run(const void *args, const run_ctx *r, int64_t block)
 static ig_status fill(const lowering *l, const ig_node *norm, norm_args *a)
 {
     const operand *x = &l->in[0];
-    bool w = l->w->n_in > 1 && !ig_is_empty(l->w->in[1]), b = l->w->n_in > 2 && !ig_is_empty(l->w->in[2]);
-    *a = (norm_args){.out = l->out[0].ptr, .k = l->k, .eps = (float)norm->f[0], .n = x->s.dim[x->s.ndim - 1]};
+    bool w = l->w->n_in > 1 && !ig_is_empty(l->w->in[1]),
+         b = l->w->n_in > 2 && !ig_is_empty(l->w->in[2]);
+    *a = (norm_args){
+        .out = l->out[0].ptr, .k = l->k, .eps = (float)norm->f[0], .n = x->s.dim[x->s.ndim - 1]};
     a->dtype = (uint8_t)x->s.dtype;
     a->size = (uint8_t)ig_dtype_size(x->s.dtype);
     a->layer = norm->op == OP_layer_norm;
@@ -119,8 +123,10 @@ static ig_status fill(const lowering *l, const ig_node *norm, norm_args *a)
 
 static ig_status too_long(const lowering *l, int64_t n)
 {
-    return ig_fail(IG_ELIMIT, "%s: rows of %lld elements; other than contiguous float32 ones are limited to %d", l->name,
-                   (long long)n, ROW_MAX);
+    return ig_fail(
+        IG_ELIMIT,
+        "%s: rows of %lld elements; other than contiguous float32 ones are limited to %d", l->name,
+        (long long)n, ROW_MAX);
 }
 
 ig_status lower_norm(const lowering *l, step *ret_step)
@@ -143,6 +149,7 @@ ig_status lower_norm_rows8(const lowering *l, step *ret_step)
     TRY(fill(l, l->w->inner, a));
     a->group = (int32_t)l->w->node->i[0];
     if (a->dtype != IG_F32) return lower_bad_dtype(l, (ig_dtype)a->dtype);
-    *ret_step = (step){.run = norm_rows8_run, .blocks = norm_blocks, .args = a, .label = "norm, int8 rows"};
+    *ret_step =
+        (step){.run = norm_rows8_run, .blocks = norm_blocks, .args = a, .label = "norm, int8 rows"};
     return a->n <= ROW_MAX ? IG_OK : too_long(l, a->n);
 }

@@ -1,9 +1,10 @@
 /* step_paged.c: writing to and attending over a paged KV pool.
  *
- * Attention works by items: a few rows and one KV head. Rows of a sequence that are adjacent share an item, so that its keys and
- * values are converted once for all of them. Where rows x heads are too few for the workers, the splits of 256 positions become items of
- * their own: each leaves its state, and whoever finishes the last split of a row and head merges them in order, which is what one
- * worker does alone; so the bits are the same. */
+ * Attention works by items: a few rows and one KV head. Rows of a sequence that are adjacent share
+ * an item, so that its keys and values are converted once for all of them. Where rows x heads are
+ * too few for the workers, the splits of 256 positions become items of their own: each leaves its
+ * state, and whoever finishes the last split of a row and head merges them in order, which is what
+ * one worker does alone; so the bits are the same. */
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -13,8 +14,8 @@
 
 typedef struct write_args {
     char *pool;
-    const char *from;      /* pool to copy first; NULL: in place */
-    rows_in k, v;          /* vectors, for each row and head */
+    const char *from; /* pool to copy first; NULL: in place */
+    rows_in k, v;     /* vectors, for each row and head */
     const int32_t *slots;
     count rows;
     int64_t n_pages, page_bytes, n_kv, d;
@@ -22,7 +23,8 @@ typedef struct write_args {
     ig_dtype kv_type;
 } write_args;
 
-/* Stores one vector as number `at` (counted through K heads, then V heads, 64 positions each) of a page. */
+/* Stores one vector as number `at` (counted through K heads, then V heads, 64 positions each) of a
+ * page. */
 static void store(const write_args *a, char *page, int64_t at, const float *x)
 {
     char *y = page + at * a->d * (int64_t)ig_dtype_size(a->kv_type);
@@ -39,12 +41,15 @@ static void write_row(const write_args *a, int64_t row, char *tmp)
     char *page = a->pool + a->slots[row] / KV_PAGE * a->page_bytes;
     int64_t offset = a->slots[row] % KV_PAGE;
     for (int64_t h = 0; h < a->n_kv; h++) {
-        store(a, page, h * KV_PAGE + offset, rows_f32(&a->k, a->kernels, row * a->n_kv + h, a->d, tmp));
-        store(a, page, (a->n_kv + h) * KV_PAGE + offset, rows_f32(&a->v, a->kernels, row * a->n_kv + h, a->d, tmp));
+        store(a, page, h * KV_PAGE + offset,
+              rows_f32(&a->k, a->kernels, row * a->n_kv + h, a->d, tmp));
+        store(a, page, (a->n_kv + h) * KV_PAGE + offset,
+              rows_f32(&a->v, a->kernels, row * a->n_kv + h, a->d, tmp));
     }
 }
 
-/* A block is rows when in place (no two share a slot), else pages: copied, then written to by all rows that fall into them. */
+/* A block is rows when in place (no two share a slot), else pages: copied, then written to by all
+ * rows that fall into them. */
 static int64_t write_units(const write_args *a, const run_ctx *r, int64_t *ret_cost)
 {
     *ret_cost = a->from ? a->page_bytes / 4 : 2 * a->n_kv * a->d;
@@ -74,12 +79,13 @@ static void write_run(const void *args, const run_ctx *r, int64_t block)
 
 ig_status lower_paged_write(const lowering *l, step *ret_step)
 {
-    const ig_node *n = l->w->node;   /* i = n_kv, head_dim, kv_type */
+    const ig_node *n = l->w->node; /* i = n_kv, head_dim, kv_type */
     write_args *a;
     if (!LOWER_NEW(l, a)) return lower_no_memory();
     TRY(lower_need(l, 0, IG_U8));
     TRY(lower_need(l, 3, IG_I32));
-    *a = (write_args){.pool = l->out[0].ptr, .slots = (const int32_t *)l->in[3].ptr, .kernels = l->k};
+    *a = (write_args){
+        .pool = l->out[0].ptr, .slots = (const int32_t *)l->in[3].ptr, .kernels = l->k};
     a->from = l->in[0].ptr == a->pool ? NULL : l->in[0].ptr;
     a->rows = lower_count(&l->in[1].s, 0, 1);
     a->n_pages = l->in[0].s.dim[0];
@@ -94,21 +100,21 @@ ig_status lower_paged_write(const lowering *l, step *ret_step)
 
 /* --- paged_attention */
 
-#define ATTEND_ROWS 64         /* query rows of one call of the kernel */
-#define SPLIT_ITEMS 64         /* splits are items only below this many (row, head) pairs */
+#define ATTEND_ROWS 64 /* query rows of one call of the kernel */
+#define SPLIT_ITEMS 64 /* splits are items only below this many (row, head) pairs */
 #define SPLIT_BYTES (256 << 10)
 
 typedef struct attention_args {
-    rows_in q;             /* vectors, for each row and head */
+    rows_in q; /* vectors, for each row and head */
     float *out;
     const char *pool;
     const int32_t *pages, *seq, *positions;
     count rows, seqs;
     const kernels *k;
-    float *parts;          /* states of splits, [pair][split][group][d + 2] */
-    atomic_int *done;      /* [SPLIT_ITEMS] splits finished of a pair; zero between runs */
-    int32_t n_parts;       /* states that parts has room for */
-    int32_t n_kv, group, d;   /* group: query heads to a KV head */
+    float *parts;           /* states of splits, [pair][split][group][d + 2] */
+    atomic_int *done;       /* [SPLIT_ITEMS] splits finished of a pair; zero between runs */
+    int32_t n_parts;        /* states that parts has room for */
+    int32_t n_kv, group, d; /* group: query heads to a KV head */
     int32_t max_pages, n_pages;
     ig_dtype kv_type;
     float scale;
@@ -129,7 +135,8 @@ static int64_t longest(const attention_args *a, int64_t n_tokens)
 static cut cut_of(const attention_args *a, const run_ctx *r)
 {
     cut c = {.n_tokens = count_now(a->rows, r)};
-    int64_t pairs = c.n_tokens * a->n_kv, most = a->group < ATTEND_ROWS ? ATTEND_ROWS / a->group : 1;
+    int64_t pairs = c.n_tokens * a->n_kv,
+            most = a->group < ATTEND_ROWS ? ATTEND_ROWS / a->group : 1;
     c.per = pairs / (4 * r->n_workers);
     c.per = c.per < 1 ? 1 : c.per > most ? most : c.per;
     if (pairs < 2 * r->n_workers && pairs <= SPLIT_ITEMS && a->group <= ATTEND_ROWS) {
@@ -150,7 +157,8 @@ static int64_t attention_blocks(const void *args, const run_ctx *r)
 static bool row_is_valid(const attention_args *a, const run_ctx *r, int64_t t)
 {
     int64_t s = a->seq[t], last = a->positions[t];
-    if (s < 0 || s >= count_now(a->seqs, r) || last < 0 || last >= (int64_t)a->max_pages * KV_PAGE) return false;
+    if (s < 0 || s >= count_now(a->seqs, r) || last < 0 || last >= (int64_t)a->max_pages * KV_PAGE)
+        return false;
     const int32_t *pages = a->pages + s * a->max_pages;
     for (int64_t p = 0; p <= last / KV_PAGE; p++)
         if (pages[p] < 0 || pages[p] >= a->n_pages) return false;
@@ -173,8 +181,15 @@ typedef struct batch {
 
 static void batch_start(const attention_args *a, batch *b, int64_t seq, int64_t kv_head)
 {
-    b->call = (attend_args){.q = b->q, .o = b->o, .pos = b->pos, .pool = a->pool, .n_kv = a->n_kv, .head_dim = a->d,
-                            .kv_head = kv_head, .kv_type = a->kv_type, .scale = a->scale};
+    b->call = (attend_args){.q = b->q,
+                            .o = b->o,
+                            .pos = b->pos,
+                            .pool = a->pool,
+                            .n_kv = a->n_kv,
+                            .head_dim = a->d,
+                            .kv_head = kv_head,
+                            .kv_type = a->kv_type,
+                            .scale = a->scale};
     b->call.pages = a->pages + seq * a->max_pages;
 }
 
@@ -197,7 +212,8 @@ static void batch_flush(const attention_args *a, batch *b, char *scratch)
 }
 
 /* Tokens [t0, t1) and one KV head. */
-static void attend_item(const attention_args *a, const run_ctx *r, int64_t t0, int64_t t1, int64_t kv_head)
+static void attend_item(const attention_args *a, const run_ctx *r, int64_t t0, int64_t t1,
+                        int64_t kv_head)
 {
     batch b = {.call = {.n_rows = 0}};
     int64_t seq = -1, head = kv_head * a->group;
@@ -219,21 +235,24 @@ static void attend_item(const attention_args *a, const run_ctx *r, int64_t t0, i
 }
 
 /* Merges the splits of a token's heads, ascending, and divides. */
-static void merge_pair(const attention_args *a, int64_t t, int64_t kv_head, const float *parts, int64_t splits)
+static void merge_pair(const attention_args *a, int64_t t, int64_t kv_head, const float *parts,
+                       int64_t splits)
 {
     int64_t state = a->d + 2;
     float acc[256 + 2];
     for (int64_t g = 0; g < a->group; g++) {
         float *o = a->out + ((t * a->n_kv + kv_head) * a->group + g) * a->d;
         memcpy(acc, parts + g * state, (size_t)state * sizeof *acc);
-        for (int64_t s = 1; s < splits; s++) a->k->merge(acc, parts + (s * a->group + g) * state, (size_t)a->d);
+        for (int64_t s = 1; s < splits; s++)
+            a->k->merge(acc, parts + (s * a->group + g) * state, (size_t)a->d);
         for (int64_t i = 0; i < a->d; i++) o[i] = acc[i] / acc[a->d + 1];
     }
 }
 
 static void split_item(const attention_args *a, const run_ctx *r, const cut *c, int64_t item)
 {
-    int64_t pair = item / c->splits, split = item % c->splits, t = pair / a->n_kv, kv_head = pair % a->n_kv;
+    int64_t pair = item / c->splits, split = item % c->splits, t = pair / a->n_kv,
+            kv_head = pair % a->n_kv;
     float *parts = a->parts + pair * c->splits * a->group * (a->d + 2);
     bool valid = row_is_valid(a, r, t);
     if (valid && split <= a->positions[t] / KV_SPLIT) {
@@ -247,8 +266,10 @@ static void split_item(const attention_args *a, const run_ctx *r, const cut *c, 
     }
     if (atomic_fetch_add_explicit(&a->done[pair], 1, memory_order_acq_rel) + 1 < c->splits) return;
     atomic_store_explicit(&a->done[pair], 0, memory_order_relaxed);
-    if (valid) merge_pair(a, t, kv_head, parts, a->positions[t] / KV_SPLIT + 1);
-    else refuse_row(a, t, kv_head * a->group, a->group);
+    if (valid)
+        merge_pair(a, t, kv_head, parts, a->positions[t] / KV_SPLIT + 1);
+    else
+        refuse_row(a, t, kv_head * a->group, a->group);
 }
 
 static void attention_run(const void *args, const run_ctx *r, int64_t block)
@@ -263,11 +284,14 @@ static void attention_run(const void *args, const run_ctx *r, int64_t block)
     attend_item(a, r, t0, t1, block % a->n_kv);
 }
 
-/* Room for the splits of a few rows at full length, within bounds: it is held by every attention step of a plan. */
+/* Room for the splits of a few rows at full length, within bounds: it is held by every attention
+ * step of a plan. */
 static ig_status make_room(const lowering *l, attention_args *a, int64_t n_rows)
 {
-    int64_t state = (a->d + 2) * 4, splits = ((int64_t)a->max_pages * KV_PAGE + KV_SPLIT - 1) / KV_SPLIT;
-    int64_t want = (n_rows < 4 ? n_rows : 4) * a->n_kv * a->group * splits, most = SPLIT_BYTES / state;
+    int64_t state = (a->d + 2) * 4,
+            splits = ((int64_t)a->max_pages * KV_PAGE + KV_SPLIT - 1) / KV_SPLIT;
+    int64_t want = (n_rows < 4 ? n_rows : 4) * a->n_kv * a->group * splits,
+            most = SPLIT_BYTES / state;
     a->n_parts = (int32_t)(want < most ? want : most);
     a->parts = step_mem_get(l->mem, (size_t)(a->n_parts * state));
     a->done = step_mem_get(l->mem, SPLIT_ITEMS * sizeof *a->done);
@@ -276,16 +300,20 @@ static ig_status make_room(const lowering *l, attention_args *a, int64_t n_rows)
 
 ig_status lower_paged_attention(const lowering *l, step *ret_step)
 {
-    const ig_node *n = l->w->node;   /* in = q, pool, pages, seq, positions; i = n_kv, kv_type; f = scale */
+    const ig_node *n =
+        l->w->node; /* in = q, pool, pages, seq, positions; i = n_kv, kv_type; f = scale */
     const spec *q = &l->in[0].s, *pages = &l->in[2].s;
     attention_args *a;
     if (!LOWER_NEW(l, a)) return lower_no_memory();
     TRY(lower_need(l, 1, IG_U8));
     for (int j = 2; j < 5; j++) TRY(lower_need(l, j, IG_I32));
-    if (q->dim[2] > 256) return ig_fail(IG_ELIMIT, "%s: heads of %lld elements; 256 are possible", l->name, (long long)q->dim[2]);
+    if (q->dim[2] > 256)
+        return ig_fail(IG_ELIMIT, "%s: heads of %lld elements; 256 are possible", l->name,
+                       (long long)q->dim[2]);
     if (pages->dim[1] > INT32_MAX / KV_PAGE || l->in[1].s.dim[0] > INT32_MAX)
         return ig_fail(IG_ELIMIT, "%s: more pages than positions can name", l->name);
-    *a = (attention_args){.out = (float *)l->out[0].ptr, .pool = l->in[1].ptr, .k = l->k, .scale = (float)n->f[0]};
+    *a = (attention_args){
+        .out = (float *)l->out[0].ptr, .pool = l->in[1].ptr, .k = l->k, .scale = (float)n->f[0]};
     a->pages = (const int32_t *)l->in[2].ptr;
     a->seq = (const int32_t *)l->in[3].ptr;
     a->positions = (const int32_t *)l->in[4].ptr;
@@ -299,6 +327,7 @@ ig_status lower_paged_attention(const lowering *l, step *ret_step)
     a->kv_type = (ig_dtype)n->i[1];
     TRY(lower_rows(l, &l->in[0], &a->q));
     if (!rows_are_direct(&a->q)) return lower_not_contiguous(l, "each vector of q");
-    *ret_step = (step){.run = attention_run, .blocks = attention_blocks, .args = a, .label = "paged attention"};
+    *ret_step = (step){
+        .run = attention_run, .blocks = attention_blocks, .args = a, .label = "paged attention"};
     return make_room(l, a, q->dim[0]);
 }

@@ -1,4 +1,5 @@
-/* step_qmm.c: exact products with quantised matrices, either way round, every output a sum in sum order. */
+/* step_qmm.c: exact products with quantised matrices, either way round, every output a sum in sum
+ * order. */
 #include <string.h>
 #include "array/cpu/lower.h"
 #include "array/cpu/ref/typed.h"
@@ -6,17 +7,20 @@
 typedef struct qmm_args {
     qmat w;
     rows_in x;
-    count batch;           /* matrices of w, where it has leading axes */
-    count m;               /* rows of x to each */
-    int64_t n_x;           /* columns of x */
+    count batch; /* matrices of w, where it has leading axes */
+    count m;     /* rows of x to each */
+    int64_t n_x; /* columns of x */
     float *out;
     const kernels *k;
 } qmm_args;
 
-#define X_ROWS 8       /* rows of x taken together */
+#define X_ROWS 8 /* rows of x taken together */
 
 /* Do rows lie a fixed number of floats apart? Then a kernel may read them where they are. */
-static bool rows_are_uniform(const rows_in *x) { return rows_are_direct(x) && x->at->n == 1 && x->at->axis[1] >= 0; }
+static bool rows_are_uniform(const rows_in *x)
+{
+    return rows_are_direct(x) && x->at->n == 1 && x->at->axis[1] >= 0;
+}
 
 /* --- x times w transposed */
 
@@ -49,23 +53,29 @@ static void qmm_run(const void *args, const run_ctx *r, int64_t block)
     int64_t t1 = m - t0 < MM_TOKENS ? m : t0 + MM_TOKENS;
     qmat w = qmat_part(&a->w, batch * n, 0, n, a->w.k);
     bool uniform = rows_are_uniform(&a->x);
-    int64_t fit = (STEP_SCRATCH_BYTES - 2 * a->n_x) / (4 * a->n_x + 1), per = fit < X_ROWS ? fit : X_ROWS;
+    int64_t fit = (STEP_SCRATCH_BYTES - 2 * a->n_x) / (4 * a->n_x + 1),
+            per = fit < X_ROWS ? fit : X_ROWS;
     if (uniform) per = t1 - t0;
     for (int64_t t = t0; t < t1; t += per) {
         int64_t nt = t1 - t < per ? t1 - t : per, row = batch * m + t;
-        const float *x = uniform ? (const float *)walk_at(a->x.at, row) : bring(a, row, nt, step_scratch(r));
+        const float *x =
+            uniform ? (const float *)walk_at(a->x.at, row) : bring(a, row, nt, step_scratch(r));
         size_t ldx = (size_t)(uniform ? a->x.at->axis[1] / 4 : a->n_x);
-        a->k->qmm(a->out + row * n + n0, (size_t)n, &w, n0, n1, x, ldx, (size_t)nt, kernel_scratch(r));
+        a->k->qmm(a->out + row * n + n0, (size_t)n, &w, n0, n1, x, ldx, (size_t)nt,
+                  kernel_scratch(r));
     }
 }
 
-/* --- x times w: columns of w are summed over its rows, so the 64 partial sums are rows of SEGMENT columns */
+/* --- x times w: columns of w are summed over its rows, so the 64 partial sums are rows of SEGMENT
+ * columns */
 
 #define SEGMENT 128
 #define LANES 64
 #define N_BLOCK 4096
 #define SUM_FLOATS (LANES * SEGMENT)
-_Static_assert((X_ROWS * SUM_FLOATS + X_ROWS * N_BLOCK + N_BLOCK + SEGMENT) * 4 <= STEP_SCRATCH_BYTES, "scratch fits");
+_Static_assert((X_ROWS * SUM_FLOATS + X_ROWS * N_BLOCK + N_BLOCK + SEGMENT) * 4 <=
+                   STEP_SCRATCH_BYTES,
+               "scratch fits");
 
 static int64_t plain_blocks(const void *args, const run_ctx *r)
 {
@@ -75,7 +85,8 @@ static int64_t plain_blocks(const void *args, const run_ctx *r)
 }
 
 /* Columns [n0, n0 + n) of nt rows of x, N_BLOCK apart. */
-static void bring_columns(const qmm_args *a, int64_t row, int64_t nt, int64_t n0, int64_t n, float *y, char *raw)
+static void bring_columns(const qmm_args *a, int64_t row, int64_t nt, int64_t n0, int64_t n,
+                          float *y, char *raw)
 {
     for (int64_t t = 0; t < nt; t++) {
         walk_gather(raw, walk_at(a->x.at, row + t) + n0 * a->x.by, a->x.size, a->x.by, n);
@@ -84,9 +95,10 @@ static void bring_columns(const qmm_args *a, int64_t row, int64_t nt, int64_t n0
     }
 }
 
-/* One block of sum order: rows [n0, n0 + n) of a segment of w, added to out (nt rows, w.k apart). */
-static void add_block(const qmm_args *a, const qmat *w, int64_t k0, int64_t cols, int64_t n0, int64_t n, const float *x,
-                      int64_t nt, float *out, float *sums, float *row)
+/* One block of sum order: rows [n0, n0 + n) of a segment of w, added to out (nt rows, w.k
+ * apart). */
+static void add_block(const qmm_args *a, const qmat *w, int64_t k0, int64_t cols, int64_t n0,
+                      int64_t n, const float *x, int64_t nt, float *out, float *sums, float *row)
 {
     ew2_fn add = a->k->ew2[OP_add];
     memset(sums, 0, (size_t)(nt * SUM_FLOATS) * sizeof *sums);
@@ -94,11 +106,13 @@ static void add_block(const qmm_args *a, const qmat *w, int64_t k0, int64_t cols
         qmat piece = qmat_part(w, n0 + i, k0, 1, cols);
         a->k->qrow(row, &piece, 0);
         for (int64_t t = 0; t < nt; t++)
-            a->k->axpy(sums + t * SUM_FLOATS + i % LANES * cols, x[t * N_BLOCK + i], row, (size_t)cols);
+            a->k->axpy(sums + t * SUM_FLOATS + i % LANES * cols, x[t * N_BLOCK + i], row,
+                       (size_t)cols);
     }
     for (int64_t t = 0; t < nt; t++) {
         float *s = sums + t * SUM_FLOATS, *y = out + t * w->k;
-        for (int64_t half = LANES / 2; half; half /= 2) add(s, s, s + half * cols, (size_t)(half * cols));
+        for (int64_t half = LANES / 2; half; half /= 2)
+            add(s, s, s + half * cols, (size_t)(half * cols));
         add(y, y, s, (size_t)cols);
     }
 }
@@ -110,10 +124,12 @@ static void plain_run(const void *args, const run_ctx *r, int64_t block)
     int64_t m_blocks = (m + X_ROWS - 1) / X_ROWS, k0 = block % n_segments * SEGMENT;
     block /= n_segments;
     int64_t t0 = block % m_blocks * X_ROWS, batch = block / m_blocks;
-    int64_t nt = m - t0 < X_ROWS ? m - t0 : X_ROWS, cols = a->w.k - k0 < SEGMENT ? a->w.k - k0 : SEGMENT;
+    int64_t nt = m - t0 < X_ROWS ? m - t0 : X_ROWS,
+            cols = a->w.k - k0 < SEGMENT ? a->w.k - k0 : SEGMENT;
     int64_t first = batch * m + t0;
     qmat w = qmat_part(&a->w, batch * a->w.n, 0, a->w.n, a->w.k);
-    float *sums = (float *)step_scratch(r), *x = sums + X_ROWS * SUM_FLOATS, *row = x + X_ROWS * N_BLOCK;
+    float *sums = (float *)step_scratch(r), *x = sums + X_ROWS * SUM_FLOATS,
+          *row = x + X_ROWS * N_BLOCK;
     float *out = a->out + first * w.k + k0;
     for (int64_t t = 0; t < nt; t++) memset(out + t * w.k, 0, (size_t)cols * sizeof *out);
     for (int64_t n0 = 0; n0 < w.n; n0 += N_BLOCK) {
@@ -125,7 +141,7 @@ static void plain_run(const void *args, const run_ctx *r, int64_t block)
 
 ig_status lower_qmm(const lowering *l, step *ret_step)
 {
-    const int64_t *i = l->w->node->i;   /* group, bits, transpose */
+    const int64_t *i = l->w->node->i; /* group, bits, transpose */
     const operand *x = &l->in[0];
     int last = x->s.ndim - 1, n_lead = l->in[1].s.ndim - 2;
     qmm_args *a;
@@ -137,7 +153,8 @@ ig_status lower_qmm(const lowering *l, step *ret_step)
     a->batch = lower_count(&x->s, 0, n_lead);
     a->m = lower_count(&x->s, n_lead, last);
     bool transposed = i[2] != 0;
-    *ret_step = (step){.run = plain_run, .blocks = plain_blocks, .args = a, .label = "quantised matmul"};
+    *ret_step =
+        (step){.run = plain_run, .blocks = plain_blocks, .args = a, .label = "quantised matmul"};
     ret_step->const_bytes = lower_const_bytes(l, 1, 4);
     if (!transposed) return IG_OK;
     ret_step->run = qmm_run;

@@ -1,4 +1,5 @@
-/* step_qmm8.c: int8 activation rows, and their products with quantised matrices, with or without a residual added. */
+/* step_qmm8.c: int8 activation rows, and their products with quantised matrices, with or without a
+ * residual added. */
 #include "array/cpu/lower.h"
 
 /* --- int8_rows */
@@ -34,7 +35,8 @@ ig_status lower_rows8(const lowering *l, step *ret_step)
     const operand *x = &l->in[0];
     rows8_args *a;
     if (!LOWER_NEW(l, a)) return lower_no_memory();
-    *a = (rows8_args){.rec = (uint8_t *)l->out[0].ptr, .k = l->k, .group = (int32_t)l->w->node->i[0]};
+    *a = (rows8_args){
+        .rec = (uint8_t *)l->out[0].ptr, .k = l->k, .group = (int32_t)l->w->node->i[0]};
     a->n = x->s.dim[x->s.ndim - 1];
     a->rows = lower_count(&x->s, 0, x->s.ndim - 1);
     TRY(lower_rows(l, x, &a->x));
@@ -55,7 +57,7 @@ typedef struct qmm8_args {
     const float *residual; /* same; may be out; NULL: none */
     const kernels *k;
     int32_t act_group;
-    bool residual_first;   /* residual + product, not product + residual: decides which NaN, nothing else */
+    bool residual_first; /* residual + product: decides which NaN, nothing else */
 } qmm8_args;
 
 static int64_t qmm8_blocks(const void *args, const run_ctx *r)
@@ -85,8 +87,8 @@ static void qmm8_run(const void *args, const run_ctx *r, int64_t block)
     const qmm8_args *a = args;
     part p = part_of(a, r, block);
     const uint8_t *rec = a->rec + (size_t)p.t0 * a->rec_bytes;
-    a->k->qmm8(a->out + p.t0 * a->w.n + p.n0, (size_t)a->w.n, &a->w, p.n0, p.n1, rec, a->rec_bytes, a->act_group,
-               p.n_tokens, kernel_scratch(r));
+    a->k->qmm8(a->out + p.t0 * a->w.n + p.n0, (size_t)a->w.n, &a->w, p.n0, p.n1, rec, a->rec_bytes,
+               a->act_group, p.n_tokens, kernel_scratch(r));
 }
 
 static void qmm8_add_run(const void *args, const run_ctx *r, int64_t block)
@@ -96,23 +98,27 @@ static void qmm8_add_run(const void *args, const run_ctx *r, int64_t block)
     const uint8_t *rec = a->rec + (size_t)p.t0 * a->rec_bytes;
     float *y = (float *)step_scratch(r);
     size_t n = (size_t)(p.n1 - p.n0);
-    a->k->qmm8(y, n, &a->w, p.n0, p.n1, rec, a->rec_bytes, a->act_group, p.n_tokens, kernel_scratch(r));
+    a->k->qmm8(y, n, &a->w, p.n0, p.n1, rec, a->rec_bytes, a->act_group, p.n_tokens,
+               kernel_scratch(r));
     for (size_t t = 0; t < p.n_tokens; t++, y += n) {
         int64_t at = (p.t0 + (int64_t)t) * a->w.n + p.n0;
         const float *res = a->residual + at;
         a->k->ew2[OP_add](a->out + at, a->residual_first ? res : y, a->residual_first ? y : res, n);
     }
 }
-_Static_assert(MM_TOKENS * 64 * 4 <= STEP_SCRATCH_BYTES && 8 * 256 * 4 <= STEP_SCRATCH_BYTES, "a tile fits");
+_Static_assert(MM_TOKENS * 64 * 4 <= STEP_SCRATCH_BYTES && 8 * 256 * 4 <= STEP_SCRATCH_BYTES,
+               "a tile fits");
 
 ig_status lower_qmm8(const lowering *l, step *ret_step)
 {
     bool add = l->w->kind == WORK_QMM8_ADD;
-    const ig_node *n = add ? l->w->inner : l->w->node;   /* i = columns, activation group, group, bits */
+    const ig_node *n =
+        add ? l->w->inner : l->w->node; /* i = columns, activation group, group, bits */
     qmm8_args *a;
     if (!LOWER_NEW(l, a)) return lower_no_memory();
     if (!lower_is_contiguous(&l->in[0])) return lower_not_contiguous(l, "rec");
-    *a = (qmm8_args){.rec = (const uint8_t *)l->in[0].ptr, .out = (float *)l->out[0].ptr, .k = l->k};
+    *a =
+        (qmm8_args){.rec = (const uint8_t *)l->in[0].ptr, .out = (float *)l->out[0].ptr, .k = l->k};
     TRY(lower_qmat(l, 1, n->i[2], n->i[3], &a->w));
     a->act_group = (int32_t)n->i[1];
     a->rec_bytes = rows8_bytes((size_t)n->i[0], (size_t)n->i[1]);

@@ -39,16 +39,18 @@ static void fit_group(const float *w, int group, int bits, float *ret_scale, flo
 }
 
 /* Codes of one group into a little-endian bit stream of group * bits bits. */
-static void encode_group(uint8_t *codes, const float *w, int group, int bits, float scale, float bias)
+static void encode_group(uint8_t *codes, const float *w, int group, int bits, float scale,
+                         float bias)
 {
     float n_bins = (float)((1 << bits) - 1);
     uint32_t pending = 0;
     int n_pending = 0;
     for (int i = 0; i < group; i++) {
         float q = rintf((w[i] - bias) / scale);
-        q = q > 0 ? q : 0;   /* NaN too */
+        q = q > 0 ? q : 0; /* NaN too */
         pending |= (uint32_t)(q < n_bins ? q : n_bins) << n_pending;
-        for (n_pending += bits; n_pending >= 8; n_pending -= 8, pending >>= 8) *codes++ = (uint8_t)pending;
+        for (n_pending += bits; n_pending >= 8; n_pending -= 8, pending >>= 8)
+            *codes++ = (uint8_t)pending;
     }
 }
 
@@ -77,12 +79,16 @@ ig_status lower_quantize(const lowering *l, step *ret_step)
     quantize_args *a;
     if (!LOWER_NEW(l, a)) return lower_no_memory();
     if (!typed_is_f32(w->s.dtype)) return lower_bad_dtype(l, w->s.dtype);
-    *a = (quantize_args){.codes = (uint8_t *)l->out[0].ptr, .scales = l->out[1].ptr, .biases = l->out[2].ptr, .k = l->k};
+    *a = (quantize_args){.codes = (uint8_t *)l->out[0].ptr,
+                         .scales = l->out[1].ptr,
+                         .biases = l->out[2].ptr,
+                         .k = l->k};
     a->rows = lower_count(&w->s, 0, w->s.ndim - 1);
     a->n = w->s.dim[w->s.ndim - 1];
     a->group = (int32_t)l->w->node->i[0];
     a->bits = (int32_t)l->w->node->i[1];
-    *ret_step = (step){.run = quantize_run, .blocks = quantize_blocks, .args = a, .label = "quantize"};
+    *ret_step =
+        (step){.run = quantize_run, .blocks = quantize_blocks, .args = a, .label = "quantize"};
     return lower_rows(l, w, &a->w);
 }
 
@@ -91,13 +97,13 @@ ig_status lower_quantize(const lowering *l, step *ret_step)
 typedef struct rows_args {
     qmat w;
     char *out;
-    count rows;            /* of the result */
-    const walk *ids;       /* NULL: row i of the result is row i of the table */
+    count rows;      /* of the result */
+    const walk *ids; /* NULL: row i of the result is row i of the table */
     const kernels *k;
     uint8_t index_dtype, out_dtype;
 } rows_args;
 
-#define PIECE 8192     /* columns at a time: a multiple of every group */
+#define PIECE 8192 /* columns at a time: a multiple of every group */
 
 static int64_t rows_blocks_of(const void *args, const run_ctx *r)
 {
@@ -151,6 +157,7 @@ ig_status lower_take_quantized(const lowering *l, step *ret_step)
     a->index_dtype = (uint8_t)l->in[3].s.dtype;
     a->out_dtype = IG_F32;
     if (!(a->ids = walk_operand(l->mem, &l->in[3]))) return lower_no_memory();
-    *ret_step = (step){.run = rows_run, .blocks = rows_blocks_of, .args = a, .label = "rows of a quantised table"};
+    *ret_step = (step){
+        .run = rows_run, .blocks = rows_blocks_of, .args = a, .label = "rows of a quantised table"};
     return IG_OK;
 }

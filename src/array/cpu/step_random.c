@@ -1,7 +1,9 @@
-/* step_random.c: random bits, uniform numbers, keys and categorical draws by Threefry-2x32, in MLX's layout.
+/* step_random.c: random bits, uniform numbers, keys and categorical draws by Threefry-2x32, in
+ * MLX's layout.
  *
- * Of n words for a key, word i of the first half and word i of the second half are the two outputs of one hash of (i, n - n/2 + i); an odd
- * word in the middle is the first output of the hash of (n/2, 0). */
+ * Of n words for a key, word i of the first half and word i of the second half are the two outputs
+ * of one hash of (i, n - n/2 + i); an odd word in the middle is the first output of the hash of
+ * (n/2, 0). */
 #include <string.h>
 #include "array/cpu/lower.h"
 
@@ -46,8 +48,8 @@ static float uniform(uint32_t bits)
 
 /* The keys [..., 2] of an operand, one after another. */
 typedef struct key_list {
-    const walk *at;        /* first word of each */
-    int64_t by;            /* bytes to the second */
+    const walk *at; /* first word of each */
+    int64_t by;     /* bytes to the second */
 } key_list;
 
 static pair key_at(const key_list *k, int64_t i)
@@ -73,13 +75,13 @@ static ig_status keys_of(const lowering *l, key_list *ret)
 typedef struct random_args {
     key_list keys;
     count n_keys;
-    int64_t n;             /* words for each key */
+    int64_t n; /* words for each key */
     uint32_t *out;
     bool uniform;
 } random_args;
 
-#define COST 16        /* of a word, in simple loops */
-#define HASHES 256     /* hashes in a unit of work */
+#define COST 16    /* of a word, in simple loops */
+#define HASHES 256 /* hashes in a unit of work */
 
 static int64_t units(const random_args *a) { return ((a->n + 1) / 2 + HASHES - 1) / HASHES; }
 
@@ -92,11 +94,14 @@ static int64_t random_blocks(const void *args, const run_ctx *r)
 static void put(const random_args *a, uint32_t *y, uint32_t bits)
 {
     float u = uniform(bits);
-    if (a->uniform) memcpy(y, &u, sizeof u);
-    else *y = bits;
+    if (a->uniform)
+        memcpy(y, &u, sizeof u);
+    else
+        *y = bits;
 }
 
-/* Hashes [first, end) of one key's words: each gives a word of the first half and one of the second. */
+/* Hashes [first, end) of one key's words: each gives a word of the first half and one of the
+ * second. */
 static void draw(const random_args *a, pair key, uint32_t *out, int64_t first, int64_t end)
 {
     int64_t half = a->n / 2, second = a->n - half;
@@ -118,7 +123,8 @@ static void random_run(const void *args, const run_ctx *r, int64_t block)
     span s = rows_span(count_now(a->n_keys, r) * per_key, 2 * HASHES * COST, r->n_workers, block);
     for (int64_t u = s.first; u < s.end; u++) {
         int64_t k = u / per_key, first = u % per_key * HASHES;
-        draw(a, key_at(&a->keys, k), a->out + k * a->n, first, n_hashes - first < HASHES ? n_hashes : first + HASHES);
+        draw(a, key_at(&a->keys, k), a->out + k * a->n, first,
+             n_hashes - first < HASHES ? n_hashes : first + HASHES);
     }
 }
 
@@ -132,7 +138,8 @@ ig_status lower_random(const lowering *l, step *ret_step)
     a->n = lower_product(out, key->ndim - 1, out->ndim);
     a->out = (uint32_t *)l->out[0].ptr;
     a->uniform = l->w->node->op == OP_random_uniform;
-    if (a->n > UINT32_MAX) return ig_fail(IG_ELIMIT, "%s: more than 2^32 - 1 words for one key", l->name);
+    if (a->n > UINT32_MAX)
+        return ig_fail(IG_ELIMIT, "%s: more than 2^32 - 1 words for one key", l->name);
     *ret_step = (step){.run = random_run, .blocks = random_blocks, .args = a, .label = "random"};
     return IG_OK;
 }
@@ -141,9 +148,9 @@ ig_status lower_random(const lowering *l, step *ret_step)
 
 typedef struct categorical_args {
     key_list keys;
-    bool batch;            /* a key for each row: its noise counts from 0; else one key, the noise counts through all logits */
+    bool batch; /* a key for each row, its words from 0; else one, words through all logits */
     axes logits;
-    int64_t n, inner;      /* elements of a row; elements behind the axis */
+    int64_t n, inner; /* elements of a row; elements behind the axis */
     uint32_t *out;
     const kernels *k;
 } categorical_args;
@@ -157,8 +164,8 @@ static int64_t categorical_blocks(const void *args, const run_ctx *r)
 }
 
 /* Noisy logits [i, i + n) of a row into y. */
-static void add_noise(const categorical_args *a, pair key, int64_t first_word, int64_t by, int64_t n_words, int64_t i,
-                      int64_t n, const char *base, float *y, float *x)
+static void add_noise(const categorical_args *a, pair key, int64_t first_word, int64_t by,
+                      int64_t n_words, int64_t i, int64_t n, const char *base, float *y, float *x)
 {
     const kernels *k = a->k;
     size_t len = (size_t)n;
@@ -208,7 +215,8 @@ ig_status lower_categorical(const lowering *l, step *ret_step)
     a->inner = lower_product(&logits->s, axis + 1, logits->s.ndim);
     a->out = (uint32_t *)l->out[0].ptr;
     a->k = l->k;
-    *ret_step = (step){.run = categorical_run, .blocks = categorical_blocks, .args = a, .label = "categorical"};
+    *ret_step = (step){
+        .run = categorical_run, .blocks = categorical_blocks, .args = a, .label = "categorical"};
     if (lower_product(&logits->s, 0, logits->s.ndim) > UINT32_MAX)
         return ig_fail(IG_ELIMIT, "%s: more than 2^32 - 1 logits", l->name);
     return IG_OK;

@@ -1,8 +1,9 @@
 /* step_reduce.c: sum, mean, prod, max, min, all, any over any axes.
  *
- * The reduced elements are taken in row-major order of the reduced axes, whatever the strides, 4096 at a time (a block of sum
- * order). Two ways to the same bits: an output at a time, its elements gathered where they are not contiguous; or, where the kept elements
- * lie side by side, up to 64 outputs at a time, row after row, with the 64 partial sums of each held as rows. */
+ * The reduced elements are taken in row-major order of the reduced axes, whatever the strides, 4096
+ * at a time (a block of sum order). Two ways to the same bits: an output at a time, its elements
+ * gathered where they are not contiguous; or, where the kept elements lie side by side, up to 64
+ * outputs at a time, row after row, with the 64 partial sums of each held as rows. */
 #include <string.h>
 #include "array/cpu/lower.h"
 #include "array/cpu/ref/reduce.h"
@@ -13,13 +14,14 @@
 #define COLUMNS 64
 
 typedef struct reduce_args {
-    const walk *kept, *reduced;   /* the input twice: by outputs, and by what one output reduces (relative) */
+    const walk *kept,
+        *reduced; /* the input twice: by outputs, and by what one output reduces (relative) */
     char *out;
     count n_out, n_reduced;
     const kernels *k;
     reduce_fn reduce;
-    typed_fn cast;         /* elements to the accumulator's type; NULL: they are */
-    typed_fn combine;      /* two accumulators, for columns; NULL with combine_f32 */
+    typed_fn cast;    /* elements to the accumulator's type; NULL: they are */
+    typed_fn combine; /* two accumulators, for columns; NULL with combine_f32 */
     ew2_fn combine_f32;
     uint16_t op;
     uint8_t in_dtype, acc_dtype, out_dtype;
@@ -56,7 +58,8 @@ static void finish(const reduce_args *a, char *acc, int64_t n, char *y)
     if (a->acc_dtype == IG_F32) {
         float v = *(float *)acc;
         if (a->mean) v = v / (float)n;
-        if (a->op == OP_max || a->op == OP_min) v += 0.0f;   /* no -0: which zero came first must not show */
+        if (a->op == OP_max || a->op == OP_min)
+            v += 0.0f; /* no -0: which zero came first must not show */
         lower_store_f32(a->k, y, &v, (ig_dtype)a->out_dtype, 1);
     } else if (a->acc_dtype == IG_F64) {
         double v = *(double *)acc;
@@ -89,27 +92,34 @@ static void reduce_row(const reduce_args *a, int64_t o, int64_t n, char *scratch
 
 static void combine(const reduce_args *a, char *acc, const char *x, size_t n)
 {
-    if (a->combine_f32) a->combine_f32((float *)acc, (const float *)acc, (const float *)x, n);
-    else a->combine(acc, acc, x, NULL, n);
+    if (a->combine_f32)
+        a->combine_f32((float *)acc, (const float *)acc, (const float *)x, n);
+    else
+        a->combine(acc, acc, x, NULL, n);
 }
 
-/* n outputs side by side, the first at `base`; acc[n] in the accumulator's type. lanes: SUM_LANES rows for sums of floats, else one. */
-static void reduce_columns(const reduce_args *a, const char *base, int64_t n_red, size_t n, char *acc, char *scratch)
+/* n outputs side by side, the first at `base`; acc[n] in the accumulator's type. lanes: SUM_LANES
+ * rows for sums of floats, else one. */
+static void reduce_columns(const reduce_args *a, const char *base, int64_t n_red, size_t n,
+                           char *acc, char *scratch)
 {
     size_t size = ig_dtype_size((ig_dtype)a->acc_dtype), row = n * size;
     bool sum_order = a->op == OP_sum && (a->acc_dtype == IG_F32 || a->acc_dtype == IG_F64);
     int64_t lanes = sum_order ? SUM_LANES : 1;
     char *partial = scratch, *tmp = scratch + SUM_LANES * COLUMNS * 8;
-    for (size_t c = 0; c < n; c++) reduce_start((op_code)a->op, (ig_dtype)a->acc_dtype, acc + c * size);
+    for (size_t c = 0; c < n; c++)
+        reduce_start((op_code)a->op, (ig_dtype)a->acc_dtype, acc + c * size);
     for (int64_t block = 0; block < n_red; block += SUM_BLOCK) {
         int64_t end = n_red - block < SUM_BLOCK ? n_red : block + SUM_BLOCK;
         if (sum_order) memset(partial, 0, SUM_LANES * row);
         for (int64_t i = block; i < end; i++) {
             const char *x = base + (walk_at(a->reduced, i) - a->reduced->ptr);
-            combine(a, sum_order ? partial + (size_t)(i % lanes) * row : acc, widen(a, x, n, tmp), n);
+            combine(a, sum_order ? partial + (size_t)(i % lanes) * row : acc, widen(a, x, n, tmp),
+                    n);
         }
         if (!sum_order) continue;
-        for (size_t half = SUM_LANES / 2; half; half /= 2) combine(a, partial, partial + half * row, half * n);
+        for (size_t half = SUM_LANES / 2; half; half /= 2)
+            combine(a, partial, partial + half * row, half * n);
         combine(a, acc, partial, n);
     }
 }
@@ -117,13 +127,15 @@ static void reduce_columns(const reduce_args *a, const char *base, int64_t n_red
 static void columns_run(const reduce_args *a, span s, int64_t n_red, char *scratch)
 {
     _Alignas(64) char acc[COLUMNS * 8];
-    size_t size = ig_dtype_size((ig_dtype)a->acc_dtype), out = ig_dtype_size((ig_dtype)a->out_dtype);
+    size_t size = ig_dtype_size((ig_dtype)a->acc_dtype),
+           out = ig_dtype_size((ig_dtype)a->out_dtype);
     int64_t run = walk_run(a->kept);
     for (int64_t o = s.first; o < s.end;) {
         int64_t n = s.end - o < COLUMNS ? s.end - o : COLUMNS;
         if (a->kept->n > 1 && run - o % run < n) n = run - o % run;
         reduce_columns(a, walk_at(a->kept, o), n_red, (size_t)n, acc, scratch);
-        for (int64_t c = 0; c < n; c++, o++) finish(a, acc + (size_t)c * size, n_red, a->out + o * (int64_t)out);
+        for (int64_t c = 0; c < n; c++, o++)
+            finish(a, acc + (size_t)c * size, n_red, a->out + o * (int64_t)out);
     }
 }
 
@@ -137,7 +149,8 @@ static int64_t reduce_blocks(const void *args, const run_ctx *r)
 static void reduce_run(const void *args, const run_ctx *r, int64_t block)
 {
     const reduce_args *a = args;
-    int64_t n_red = count_now(a->n_reduced, r), n_out = count_now(a->n_out, r), per = a->columns ? COLUMNS : 1;
+    int64_t n_red = count_now(a->n_reduced, r), n_out = count_now(a->n_out, r),
+            per = a->columns ? COLUMNS : 1;
     span s = rows_span((n_out + per - 1) / per, per * n_red, r->n_workers, block);
     s = (span){s.first * per, s.end * per < n_out ? s.end * per : n_out};
     if (a->columns) {
@@ -147,7 +160,8 @@ static void reduce_run(const void *args, const run_ctx *r, int64_t block)
     for (int64_t o = s.first; o < s.end; o++) reduce_row(a, o, n_red, step_scratch(r));
 }
 
-/* What the elements are added up in: float sums of 16-bit floats in f32, all and any as bool, else the result's type. */
+/* What the elements are added up in: float sums of 16-bit floats in f32, all and any as bool, else
+ * the result's type. */
 static ig_dtype accumulator(op_code op, ig_dtype out)
 {
     return op == OP_all || op == OP_any ? IG_BOOL : typed_register(out);
@@ -155,7 +169,8 @@ static ig_dtype accumulator(op_code op, ig_dtype out)
 
 static ig_status pick_loops(const lowering *l, reduce_args *a)
 {
-    static const op_code combiners[N_OPS] = {[OP_sum] = OP_add, [OP_prod] = OP_multiply, [OP_max] = OP_maximum,
+    static const op_code combiners[N_OPS] = {
+        [OP_sum] = OP_add,     [OP_prod] = OP_multiply,   [OP_max] = OP_maximum,
         [OP_min] = OP_minimum, [OP_all] = OP_bitwise_and, [OP_any] = OP_bitwise_or};
     op_code op = (op_code)l->w->node->op;
     a->mean = op == OP_mean;
@@ -180,7 +195,8 @@ static ig_status split_axes(const lowering *l, reduce_args *a)
     a->reduced = x.along;
     a->n_out = x.n_kept;
     a->n_reduced = x.n_along;
-    bool side_by_side = walk_step(x.kept) == x.kept->size && (x.kept->n == 1 ? x.n_kept_axes > 0 : walk_run(x.kept) >= 4);
+    bool side_by_side = walk_step(x.kept) == x.kept->size &&
+                        (x.kept->n == 1 ? x.n_kept_axes > 0 : walk_run(x.kept) >= 4);
     a->columns = side_by_side && !walk_is_contiguous(x.along);
     return IG_OK;
 }

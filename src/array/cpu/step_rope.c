@@ -1,15 +1,16 @@
-/* step_rope.c: rotary embedding: each vector of a row turned by the angles of the row's position. */
+/* step_rope.c: rotary embedding: each vector of a row turned by the angles of the row's
+ * position. */
 #include <math.h>
 #include <string.h>
 #include "array/cpu/lower.h"
 
 typedef struct rope_args {
-    rows_in x;             /* vectors of D, for each row and head */
+    rows_in x; /* vectors of D, for each row and head */
     count rows;
     int64_t heads, d, half, n_positions;
     char *out;
     const int32_t *positions;
-    const float *table;    /* [n_positions][cos, sin][half] */
+    const float *table; /* [n_positions][cos, sin][half] */
     const kernels *k;
     uint8_t dtype, size;
     bool interleaved;
@@ -21,7 +22,8 @@ static int64_t rope_blocks(const void *args, const run_ctx *r)
     return rows_blocks(count_now(a->rows, r), 2 * a->heads * a->d, r->n_workers);
 }
 
-/* One vector; what lies behind the turned part stays. A position outside the table turns it to NaN. */
+/* One vector; what lies behind the turned part stays. A position outside the table turns it to
+ * NaN. */
 static void turn(const rope_args *a, int64_t vector, int64_t position, char *tmp)
 {
     const float *x = rows_f32(&a->x, a->k, vector, a->d, tmp);
@@ -42,7 +44,8 @@ static void rope_run(const void *args, const run_ctx *r, int64_t block)
     const rope_args *a = args;
     span s = rows_span(count_now(a->rows, r), 2 * a->heads * a->d, r->n_workers, block);
     for (int64_t t = s.first; t < s.end; t++)
-        for (int64_t h = 0; h < a->heads; h++) turn(a, t * a->heads + h, a->positions[t], step_scratch(r));
+        for (int64_t h = 0; h < a->heads; h++)
+            turn(a, t * a->heads + h, a->positions[t], step_scratch(r));
 }
 
 ig_status lower_rope(const lowering *l, step *ret_step)
@@ -62,7 +65,9 @@ ig_status lower_rope(const lowering *l, step *ret_step)
     a->dtype = (uint8_t)x->s.dtype;
     a->size = (uint8_t)ig_dtype_size(x->s.dtype);
     a->interleaved = l->w->node->i[0] != 0;
-    if (a->d > ROW_MAX) return ig_fail(IG_ELIMIT, "%s: vectors of %lld elements; %d are possible", l->name, (long long)a->d, ROW_MAX);
+    if (a->d > ROW_MAX)
+        return ig_fail(IG_ELIMIT, "%s: vectors of %lld elements; %d are possible", l->name,
+                       (long long)a->d, ROW_MAX);
     *ret_step = (step){.run = rope_run, .blocks = rope_blocks, .args = a, .label = "rope"};
     return lower_rows(l, x, &a->x);
 }

@@ -1,6 +1,8 @@
-/* step_sdpa.c: scaled dot-product attention over plain arrays, in the order of paged attention (kernels.def, slot attend): blocks of
- * 64 keys, splits of 256. A key that the mask (false or -inf) or causality hides is absent: skipped, never multiplied by 0; a
- * query that sees nothing gives NaN. An item is up to 32 queries of one head, so that keys and values are converted once for them. */
+/* step_sdpa.c: scaled dot-product attention over plain arrays, in the order of paged attention
+ * (kernels.def, slot attend): blocks of 64 keys, splits of 256. A key that the mask (false or -inf)
+ * or causality hides is absent: skipped, never multiplied by 0; a query that sees nothing gives
+ * NaN. An item is up to 32 queries of one head, so that keys and values are converted once for
+ * them. */
 #include <math.h>
 #include <string.h>
 #include "array/cpu/lower.h"
@@ -17,10 +19,10 @@ typedef struct tensor {
 } tensor;
 
 typedef struct sdpa_args {
-    tensor q, key, value, mask;    /* mask.ptr NULL: none */
-    char *out;                     /* [B, H, L, E] */
+    tensor q, key, value, mask; /* mask.ptr NULL: none */
+    char *out;                  /* [B, H, L, E] */
     count batch;
-    int64_t heads, group, n_q, n_k, d, e;   /* group: heads of q to one of keys */
+    int64_t heads, group, n_q, n_k, d, e; /* group: heads of q to one of keys */
     const kernels *k;
     float scale;
     uint8_t dtype, size, mask_dtype;
@@ -29,12 +31,13 @@ typedef struct sdpa_args {
 
 /* Scratch of an item, floats. */
 typedef struct stage {
-    float *q;              /* [QUERIES][d] */
-    float *key, *value;    /* a block: [64][d], [64][e] */
-    float *part, *acc;     /* states [QUERIES][e + 2]: of the split, of all splits so far */
-    char *raw;             /* a row on its way */
+    float *q;           /* [QUERIES][d] */
+    float *key, *value; /* a block: [64][d], [64][e] */
+    float *part, *acc;  /* states [QUERIES][e + 2]: of the split, of all splits so far */
+    char *raw;          /* a row on its way */
 } stage;
-#define STAGE_FLOATS (QUERIES * MAX_DIM + 2 * KV_PAGE * MAX_DIM + 2 * QUERIES * (MAX_DIM + 2) + MAX_DIM)
+#define STAGE_FLOATS \
+    (QUERIES * MAX_DIM + 2 * KV_PAGE * MAX_DIM + 2 * QUERIES * (MAX_DIM + 2) + MAX_DIM)
 _Static_assert(STAGE_FLOATS * 4 <= STEP_SCRATCH_BYTES, "an item fits");
 
 static stage stage_in(char *scratch)
@@ -49,8 +52,8 @@ static stage stage_in(char *scratch)
 }
 
 /* n rows of d from position `from` of one head, as floats at y. */
-static void load_rows(const sdpa_args *a, const tensor *t, int64_t b, int64_t head, int64_t from, int64_t n, int64_t d,
-                      float *y, char *raw)
+static void load_rows(const sdpa_args *a, const tensor *t, int64_t b, int64_t head, int64_t from,
+                      int64_t n, int64_t d, float *y, char *raw)
 {
     for (int64_t i = 0; i < n; i++, y += d) {
         const char *p = t->ptr + b * t->by[0] + head * t->by[1] + (from + i) * t->by[2];
@@ -73,8 +76,8 @@ static float mask_at(const sdpa_args *a, const char *row, int64_t key)
 }
 
 /* Scores of n keys of the block at `key0`; seen[j] says which count. Gives whether any does. */
-static bool score(const sdpa_args *a, const float *q, const stage *s, const char *mask, int64_t key0, int64_t n, int64_t last,
-                  float *scores, bool *seen)
+static bool score(const sdpa_args *a, const float *q, const stage *s, const char *mask,
+                  int64_t key0, int64_t n, int64_t last, float *scores, bool *seen)
 {
     bool any = false;
     for (int64_t j = 0; j < n; j++) {
@@ -90,8 +93,8 @@ static bool score(const sdpa_args *a, const float *q, const stage *s, const char
 }
 
 /* One block added to the state of one query. */
-static void add_block(const sdpa_args *a, const float *q, const stage *s, const char *mask, int64_t key0, int64_t n,
-                      int64_t last, float *state)
+static void add_block(const sdpa_args *a, const float *q, const stage *s, const char *mask,
+                      int64_t key0, int64_t n, int64_t last, float *state)
 {
     float p[KV_PAGE], *m = state + a->e, *l = m + 1;
     bool seen[KV_PAGE], first = *l == 0;
@@ -116,9 +119,11 @@ static void empty(float *state, int64_t e)
 }
 
 /* One split, all queries of the item, merged into acc. */
-static void add_split(const sdpa_args *a, const stage *s, int64_t b, int64_t head, int64_t q0, int64_t n_q, int64_t split)
+static void add_split(const sdpa_args *a, const stage *s, int64_t b, int64_t head, int64_t q0,
+                      int64_t n_q, int64_t split)
 {
-    int64_t state = a->e + 2, end = (split + 1) * KV_SPLIT < a->n_k ? (split + 1) * KV_SPLIT : a->n_k;
+    int64_t state = a->e + 2,
+            end = (split + 1) * KV_SPLIT < a->n_k ? (split + 1) * KV_SPLIT : a->n_k;
     for (int64_t i = 0; i < n_q; i++) empty(s->part + i * state, a->e);
     for (int64_t key0 = split * KV_SPLIT; key0 < end; key0 += KV_PAGE) {
         int64_t n = end - key0 < KV_PAGE ? end - key0 : KV_PAGE;
@@ -131,7 +136,8 @@ static void add_split(const sdpa_args *a, const stage *s, int64_t b, int64_t hea
             add_block(a, s->q + i * a->d, s, mask, key0, n, last, s->part + i * state);
         }
     }
-    for (int64_t i = 0; i < n_q; i++) a->k->merge(s->acc + i * state, s->part + i * state, (size_t)a->e);
+    for (int64_t i = 0; i < n_q; i++)
+        a->k->merge(s->acc + i * state, s->part + i * state, (size_t)a->e);
 }
 
 static int64_t query_blocks(const sdpa_args *a) { return (a->n_q + QUERIES - 1) / QUERIES; }
@@ -145,16 +151,20 @@ static int64_t sdpa_blocks(const void *args, const run_ctx *r)
 static void sdpa_run(const void *args, const run_ctx *r, int64_t block)
 {
     const sdpa_args *a = args;
-    int64_t q0 = block % query_blocks(a) * QUERIES, n_q = a->n_q - q0 < QUERIES ? a->n_q - q0 : QUERIES;
-    int64_t pair = block / query_blocks(a), head = pair % a->heads, b = pair / a->heads, state = a->e + 2;
+    int64_t q0 = block % query_blocks(a) * QUERIES,
+            n_q = a->n_q - q0 < QUERIES ? a->n_q - q0 : QUERIES;
+    int64_t pair = block / query_blocks(a), head = pair % a->heads, b = pair / a->heads,
+            state = a->e + 2;
     stage s = stage_in(step_scratch(r));
     load_rows(a, &a->q, b, head, q0, n_q, a->d, s.q, s.raw);
     for (int64_t i = 0; i < n_q; i++) empty(s.acc + i * state, a->e);
-    for (int64_t split = 0; split * KV_SPLIT < a->n_k; split++) add_split(a, &s, b, head, q0, n_q, split);
+    for (int64_t split = 0; split * KV_SPLIT < a->n_k; split++)
+        add_split(a, &s, b, head, q0, n_q, split);
     for (int64_t i = 0; i < n_q; i++) {
         float *o = s.acc + i * state, l = o[a->e + 1];
         for (int64_t c = 0; c < a->e; c++) o[c] = o[c] / l;
-        lower_store_f32(a->k, a->out + ((pair * a->n_q + q0 + i) * a->e) * a->size, o, (ig_dtype)a->dtype, (size_t)a->e);
+        lower_store_f32(a->k, a->out + ((pair * a->n_q + q0 + i) * a->e) * a->size, o,
+                        (ig_dtype)a->dtype, (size_t)a->e);
     }
 }
 
@@ -172,7 +182,11 @@ ig_status lower_sdpa(const lowering *l, step *ret_step)
     sdpa_args *a;
     if (!LOWER_NEW(l, a)) return lower_no_memory();
     if (!typed_is_f32(q->s.dtype)) return lower_bad_dtype(l, q->s.dtype);
-    *a = (sdpa_args){.q = tensor_of(q), .key = tensor_of(key), .value = tensor_of(value), .out = l->out[0].ptr, .k = l->k};
+    *a = (sdpa_args){.q = tensor_of(q),
+                     .key = tensor_of(key),
+                     .value = tensor_of(value),
+                     .out = l->out[0].ptr,
+                     .k = l->k};
     if (mask) a->mask = tensor_of(&l->in[3]);
     a->batch = lower_count(&q->s, 0, 1);
     a->heads = q->s.dim[1];
@@ -187,8 +201,8 @@ ig_status lower_sdpa(const lowering *l, step *ret_step)
     a->size = (uint8_t)ig_dtype_size(q->s.dtype);
     a->mask_dtype = (uint8_t)(mask ? l->in[3].s.dtype : IG_BOOL);
     if (a->d > MAX_DIM || a->e > MAX_DIM)
-        return ig_fail(IG_ELIMIT, "%s: heads of %lld and %lld elements; %d are possible", l->name, (long long)a->d,
-                       (long long)a->e, MAX_DIM);
+        return ig_fail(IG_ELIMIT, "%s: heads of %lld and %lld elements; %d are possible", l->name,
+                       (long long)a->d, (long long)a->e, MAX_DIM);
     *ret_step = (step){.run = sdpa_run, .blocks = sdpa_blocks, .args = a, .label = "attention"};
     return IG_OK;
 }

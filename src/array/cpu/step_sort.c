@@ -1,13 +1,14 @@
 /* step_sort.c: sort, argsort, topk along one axis.
  *
- * A row is sorted as indices over keys (16-bit floats compare as f32), then elements follow. Rows that fit use a worker's
- * scratch; longer ones use one of a few buffers made at lowering, a buffer a block. The largest k of a row are kept by insertion while k is
- * small, else taken from the sorted row's end. */
+ * A row is sorted as indices over keys (16-bit floats compare as f32), then elements follow. Rows
+ * that fit use a worker's scratch; longer ones use one of a few buffers made at lowering, a buffer
+ * a block. The largest k of a row are kept by insertion while k is small, else taken from the
+ * sorted row's end. */
 #include <string.h>
 #include "array/cpu/lower.h"
 #include "array/cpu/ref/order.h"
 
-#define ROOM (STEP_SCRATCH_BYTES / 24)   /* elements of a row that is sorted in scratch */
+#define ROOM (STEP_SCRATCH_BYTES / 24) /* elements of a row that is sorted in scratch */
 #define MAX_BUFFERS 16
 #define MAX_BUFFER_BYTES ((int64_t)256 << 20)
 #define INSERT_MAX 1024
@@ -15,8 +16,8 @@
 
 typedef struct sort_args {
     axes in, result;
-    int64_t n, k;          /* elements of a row of the input; of the result */
-    char *buffers;         /* NULL: scratch */
+    int64_t n, k;  /* elements of a row of the input; of the result */
+    char *buffers; /* NULL: scratch */
     int64_t n_buffers;
     const kernels *kernels;
     const order_fns *order;
@@ -26,8 +27,8 @@ typedef struct sort_args {
 
 /* Where the parts of a row of n are: 24 bytes an element. */
 typedef struct room {
-    char *raw, *result;    /* elements as they are; in order */
-    void *keys;            /* what compares; raw itself unless 16-bit floats */
+    char *raw, *result; /* elements as they are; in order */
+    void *keys;         /* what compares; raw itself unless 16-bit floats */
     uint32_t *index, *tmp;
 } room;
 
@@ -48,7 +49,7 @@ static room room_in(const sort_args *a, char *p)
     room m = {.raw = p, .result = p + a->n * 8};
     m.index = (uint32_t *)(p + a->n * 16);
     m.tmp = m.index + a->n;
-    m.keys = is_half(a) ? p + a->n * 4 : p;   /* 2-byte elements leave the upper half free */
+    m.keys = is_half(a) ? p + a->n * 4 : p; /* 2-byte elements leave the upper half free */
     return m;
 }
 
@@ -76,7 +77,8 @@ static void sort_run(const void *args, const run_ctx *r, int64_t block)
     const sort_args *a = args;
     int64_t rows = count_now(a->in.n_kept, r);
     if (a->buffers) {
-        for (int64_t row = block; row < rows; row += a->n_buffers) sort_row(a, row, a->buffers + block * a->n * 24);
+        for (int64_t row = block; row < rows; row += a->n_buffers)
+            sort_row(a, row, a->buffers + block * a->n * 24);
         return;
     }
     span s = rows_span(rows, cost(a), r->n_workers, block);
@@ -94,10 +96,12 @@ static void insert_row(const sort_args *a, int64_t row, char *scratch)
         int64_t n = a->n - i < BLOCK ? a->n - i : BLOCK;
         const void *x = raw;
         walk_read_at(a->in.along, base, i, n, raw);
-        if (is_half(a)) x = lower_row_f32(a->kernels, (float *)keys, raw, (ig_dtype)a->dtype, (size_t)n);
+        if (is_half(a))
+            x = lower_row_f32(a->kernels, (float *)keys, raw, (ig_dtype)a->dtype, (size_t)n);
         a->order->topk(best, &n_best, a->k, x, n);
     }
-    if (is_half(a)) lower_store_f32(a->kernels, raw, (const float *)best, (ig_dtype)a->dtype, (size_t)a->k);
+    if (is_half(a))
+        lower_store_f32(a->kernels, raw, (const float *)best, (ig_dtype)a->dtype, (size_t)a->k);
     walk_write_at(a->result.along, walk_at(a->result.kept, row), 0, a->k, is_half(a) ? raw : best);
 }
 
@@ -119,7 +123,8 @@ static void insert_run(const void *args, const run_ctx *r, int64_t block)
 static ig_status fill(const lowering *l, int64_t axis, sort_args *a)
 {
     const operand *in = &l->in[0];
-    *a = (sort_args){.n = in->s.dim[axis], .k = l->out[0].s.dim[axis], .kernels = l->k, .op = l->w->node->op};
+    *a = (sort_args){
+        .n = in->s.dim[axis], .k = l->out[0].s.dim[axis], .kernels = l->k, .op = l->w->node->op};
     a->dtype = (uint8_t)in->s.dtype;
     a->size = (uint8_t)ig_dtype_size(in->s.dtype);
     a->order = order_of(typed_register(in->s.dtype));
@@ -131,8 +136,10 @@ static ig_status fill(const lowering *l, int64_t axis, sort_args *a)
 static ig_status make_buffers(const lowering *l, sort_args *a)
 {
     if (a->n <= (int64_t)ROOM) return IG_OK;
-    if (a->n > UINT32_MAX) return ig_fail(IG_ELIMIT, "%s: rows of more than 2^32 - 1 elements", l->name);
-    int64_t fit = MAX_BUFFER_BYTES / (24 * a->n), rows = lower_product(&l->in[0].s, 0, l->in[0].s.ndim) / a->n;
+    if (a->n > UINT32_MAX)
+        return ig_fail(IG_ELIMIT, "%s: rows of more than 2^32 - 1 elements", l->name);
+    int64_t fit = MAX_BUFFER_BYTES / (24 * a->n),
+            rows = lower_product(&l->in[0].s, 0, l->in[0].s.ndim) / a->n;
     a->n_buffers = fit < 1 ? 1 : fit > MAX_BUFFERS ? MAX_BUFFERS : fit;
     if (rows < a->n_buffers) a->n_buffers = rows > 0 ? rows : 1;
     a->buffers = step_mem_get(l->mem, (size_t)(a->n_buffers * a->n * 24));

@@ -2,7 +2,8 @@
 #include <string.h>
 #include "array/cpu/walk.h"
 
-walk *walk_new(step_mem *mem, char *ptr, size_t size, int ndim, const int64_t *dims, const int64_t *stride)
+walk *walk_new(step_mem *mem, char *ptr, size_t size, int ndim, const int64_t *dims,
+               const int64_t *stride)
 {
     int64_t dim[IG_MAX_NDIM], by[IG_MAX_NDIM];
     int n = 0;
@@ -48,50 +49,67 @@ static int64_t offset_of(const walk *w, int64_t i)
 
 char *walk_at(const walk *w, int64_t i) { return w->ptr + offset_of(w, i); }
 
-#define COPY(T, dst_by, src_by)                                                                \
-    for (int64_t i = 0; i < n; i++) {                                                              \
-        T v;                                                                                       \
-        memcpy(&v, src + i * (src_by), sizeof v);                                                \
-        memcpy(dst + i * (dst_by), &v, sizeof v);                                                \
+#define COPY(T, dst_by, src_by)                   \
+    for (int64_t i = 0; i < n; i++) {             \
+        T v;                                      \
+        memcpy(&v, src + i * (src_by), sizeof v); \
+        memcpy(dst + i * (dst_by), &v, sizeof v); \
     }
 
 void walk_gather(char *dst, const char *src, size_t size, int64_t by, int64_t n)
 {
-    if (by == (int64_t)size) memcpy(dst, src, (size_t)n * size);
-    else if (size == 4) COPY(uint32_t, 4, by)
-    else if (size == 2) COPY(uint16_t, 2, by)
-    else if (size == 8) COPY(uint64_t, 8, by)
-    else COPY(uint8_t, 1, by)
+    if (by == (int64_t)size)
+        memcpy(dst, src, (size_t)n * size);
+    else if (size == 4)
+        COPY(uint32_t, 4, by)
+    else if (size == 2)
+        COPY(uint16_t, 2, by)
+    else if (size == 8)
+        COPY(uint64_t, 8, by)
+    else
+        COPY(uint8_t, 1, by)
 }
 
 static void scatter(char *dst, const char *src, size_t size, int64_t by, int64_t n)
 {
-    if (by == (int64_t)size) memcpy(dst, src, (size_t)n * size);
-    else if (size == 4) COPY(uint32_t, by, 4)
-    else if (size == 2) COPY(uint16_t, by, 2)
-    else if (size == 8) COPY(uint64_t, by, 8)
-    else COPY(uint8_t, by, 1)
+    if (by == (int64_t)size)
+        memcpy(dst, src, (size_t)n * size);
+    else if (size == 4)
+        COPY(uint32_t, by, 4)
+    else if (size == 2)
+        COPY(uint16_t, by, 2)
+    else if (size == 8)
+        COPY(uint64_t, by, 8)
+    else
+        COPY(uint8_t, by, 1)
 }
 
-void walk_fill(char *dst, const char *p, size_t size, int64_t n) { walk_gather(dst, p, size, 0, n); }
+void walk_fill(char *dst, const char *p, size_t size, int64_t n)
+{
+    walk_gather(dst, p, size, 0, n);
+}
 
-/* Calls part(address, step in bytes, elements, elements before it) for each innermost run that [first, first + n) touches. */
-#define EACH_RUN(w, first, n, part)                                                                \
-    for (int64_t done = 0; done < (n);) {                                                          \
-        int64_t at = (first) + done, run = walk_run(w);                                            \
-        int64_t len = (w)->n == 1 || run - at % run > (n) - done ? (n) - done : run - at % run;    \
-        part;                                                                                      \
-        done += len;                                                                               \
+/* Calls part(address, step in bytes, elements, elements before it) for each innermost run that
+ * [first, first + n) touches. */
+#define EACH_RUN(w, first, n, part)                                                         \
+    for (int64_t done = 0; done < (n);) {                                                   \
+        int64_t at = (first) + done, run = walk_run(w);                                     \
+        int64_t len = (w)->n == 1 || run - at % run > (n)-done ? (n)-done : run - at % run; \
+        part;                                                                               \
+        done += len;                                                                        \
     }
 
 void walk_read_at(const walk *w, const char *base, int64_t first, int64_t n, char *dst)
 {
     size_t size = (size_t)w->size;
-    EACH_RUN(w, first, n, walk_gather(dst + (size_t)done * size, base + offset_of(w, at), size, walk_step(w), len))
+    EACH_RUN(
+        w, first, n,
+        walk_gather(dst + (size_t)done * size, base + offset_of(w, at), size, walk_step(w), len))
 }
 
 void walk_write_at(const walk *w, char *base, int64_t first, int64_t n, const char *src)
 {
     size_t size = (size_t)w->size;
-    EACH_RUN(w, first, n, scatter(base + offset_of(w, at), src + (size_t)done * size, size, walk_step(w), len))
+    EACH_RUN(w, first, n,
+             scatter(base + offset_of(w, at), src + (size_t)done * size, size, walk_step(w), len))
 }

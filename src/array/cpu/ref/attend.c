@@ -94,6 +94,5 @@ void ref_attend(const attend_args *a, char *scratch)
         for (size_t r = 0; r < n_rows; r++) ref_merge(acc + r * (d + 2), part + r * (d + 2), d);
     }
     for (size_t r = 0; r < n_rows; r++)
-        for (size_t i = 0; i < d; i++)
-            a->o[r][i] = acc[r * (d + 2) + i] / acc[r * (d + 2) + d + 1];
+        for (size_t i = 0; i < d; i++) a->o[r][i] = acc[r * (d + 2) + i] / acc[r * (d + 2) + d + 1];
 }

@@ -1,5 +1,5 @@
-/* cast.c: conversions between register types. Integers wrap; a float to an integer truncates, saturates, and NaN gives 0;
- * anything but zero is true; the rest is to nearest even. */
+/* cast.c: conversions between register types. Integers wrap; a float to an integer truncates,
+ * saturates, and NaN gives 0; anything but zero is true; the rest is to nearest even. */
 #include <string.h>
 #include "array/cpu/ref/typed.h"
 
@@ -15,56 +15,57 @@
         }                                                                                          \
     }
 /* low is T's minimum and high one more than its maximum, both exact in either float type */
-#define SATURATE(T, low, high, min, max) (a != a ? 0 : a <= (low) ? (min) : a >= (high) ? (max) : (T)a)
+#define SATURATE(T, low, high, min, max) \
+    (a != a ? 0 : a <= (low) ? (min) : a >= (high) ? (max) : (T)a)
 
-#define FROM_INT(D, from, F)                                                                       \
-    D(from, F, BOOL, uint8_t, a != 0)                                                              \
-    D(from, F, U8, uint8_t, a)                                                                     \
-    D(from, F, U16, uint16_t, a)                                                                   \
-    D(from, F, U32, uint32_t, a)                                                                   \
-    D(from, F, U64, uint64_t, a)                                                                   \
-    D(from, F, I8, int8_t, a)                                                                      \
-    D(from, F, I16, int16_t, a)                                                                    \
-    D(from, F, I32, int32_t, a)                                                                    \
-    D(from, F, I64, int64_t, a)                                                                    \
-    D(from, F, F32, float, a)                                                                      \
+#define FROM_INT(D, from, F)          \
+    D(from, F, BOOL, uint8_t, a != 0) \
+    D(from, F, U8, uint8_t, a)        \
+    D(from, F, U16, uint16_t, a)      \
+    D(from, F, U32, uint32_t, a)      \
+    D(from, F, U64, uint64_t, a)      \
+    D(from, F, I8, int8_t, a)         \
+    D(from, F, I16, int16_t, a)       \
+    D(from, F, I32, int32_t, a)       \
+    D(from, F, I64, int64_t, a)       \
+    D(from, F, F32, float, a)         \
     D(from, F, F64, double, a)
-#define FROM_FLOAT(D, from, F)                                                                     \
-    D(from, F, BOOL, uint8_t, a != 0)                                                              \
-    D(from, F, U8, uint8_t, SATURATE(uint8_t, 0, 0x1p8f, 0, UINT8_MAX))                            \
-    D(from, F, U16, uint16_t, SATURATE(uint16_t, 0, 0x1p16f, 0, UINT16_MAX))                       \
-    D(from, F, U32, uint32_t, SATURATE(uint32_t, 0, 0x1p32f, 0, UINT32_MAX))                       \
-    D(from, F, U64, uint64_t, SATURATE(uint64_t, 0, 0x1p64f, 0, UINT64_MAX))                       \
-    D(from, F, I8, int8_t, SATURATE(int8_t, -0x1p7f, 0x1p7f, INT8_MIN, INT8_MAX))                  \
-    D(from, F, I16, int16_t, SATURATE(int16_t, -0x1p15f, 0x1p15f, INT16_MIN, INT16_MAX))           \
-    D(from, F, I32, int32_t, SATURATE(int32_t, -0x1p31f, 0x1p31f, INT32_MIN, INT32_MAX))           \
-    D(from, F, I64, int64_t, SATURATE(int64_t, -0x1p63f, 0x1p63f, INT64_MIN, INT64_MAX))           \
-    D(from, F, F32, float, a)                                                                      \
+#define FROM_FLOAT(D, from, F)                                                           \
+    D(from, F, BOOL, uint8_t, a != 0)                                                    \
+    D(from, F, U8, uint8_t, SATURATE(uint8_t, 0, 0x1p8f, 0, UINT8_MAX))                  \
+    D(from, F, U16, uint16_t, SATURATE(uint16_t, 0, 0x1p16f, 0, UINT16_MAX))             \
+    D(from, F, U32, uint32_t, SATURATE(uint32_t, 0, 0x1p32f, 0, UINT32_MAX))             \
+    D(from, F, U64, uint64_t, SATURATE(uint64_t, 0, 0x1p64f, 0, UINT64_MAX))             \
+    D(from, F, I8, int8_t, SATURATE(int8_t, -0x1p7f, 0x1p7f, INT8_MIN, INT8_MAX))        \
+    D(from, F, I16, int16_t, SATURATE(int16_t, -0x1p15f, 0x1p15f, INT16_MIN, INT16_MAX)) \
+    D(from, F, I32, int32_t, SATURATE(int32_t, -0x1p31f, 0x1p31f, INT32_MIN, INT32_MAX)) \
+    D(from, F, I64, int64_t, SATURATE(int64_t, -0x1p63f, 0x1p63f, INT64_MIN, INT64_MAX)) \
+    D(from, F, F32, float, a)                                                            \
     D(from, F, F64, double, a)
-#define ALL(D)                                                                                     \
-    FROM_INT(D, BOOL, uint8_t)                                                                     \
-    FROM_INT(D, U8, uint8_t)                                                                       \
-    FROM_INT(D, U16, uint16_t)                                                                     \
-    FROM_INT(D, U32, uint32_t)                                                                     \
-    FROM_INT(D, U64, uint64_t)                                                                     \
-    FROM_INT(D, I8, int8_t)                                                                        \
-    FROM_INT(D, I16, int16_t)                                                                      \
-    FROM_INT(D, I32, int32_t)                                                                      \
-    FROM_INT(D, I64, int64_t)                                                                      \
-    FROM_FLOAT(D, F32, float)                                                                      \
+#define ALL(D)                 \
+    FROM_INT(D, BOOL, uint8_t) \
+    FROM_INT(D, U8, uint8_t)   \
+    FROM_INT(D, U16, uint16_t) \
+    FROM_INT(D, U32, uint32_t) \
+    FROM_INT(D, U64, uint64_t) \
+    FROM_INT(D, I8, int8_t)    \
+    FROM_INT(D, I16, int16_t)  \
+    FROM_INT(D, I32, int32_t)  \
+    FROM_INT(D, I64, int64_t)  \
+    FROM_FLOAT(D, F32, float)  \
     FROM_FLOAT(D, F64, double)
 
 ALL(DEFINE)
 
-/* Round to odd: truncated, the last bit set if anything was lost. Rounding that to 11 or 8 bits gives what rounding
- * the value itself would give. */
+/* Round to odd: truncated, the last bit set if anything was lost. Rounding that to 11 or 8 bits
+ * gives what rounding the value itself would give. */
 static float odd_f64(double a)
 {
     float f = (float)a;
     uint32_t bits;
     if (a != a || (double)f == a) return f;
     memcpy(&bits, &f, sizeof bits);
-    bits -= (f > a) == (a > 0);   /* was rounded away from zero */
+    bits -= (f > a) == (a > 0); /* was rounded away from zero */
     bits |= 1;
     memcpy(&f, &bits, sizeof f);
     return f;
@@ -80,11 +81,11 @@ static float odd_u64(uint64_t a)
 
 static float odd_i64(int64_t a) { return a < 0 ? -odd_u64(0 - (uint64_t)a) : odd_u64((uint64_t)a); }
 
-#define ODD(D)                                                                                     \
-    D(U32, uint32_t, narrow, float, odd_u64(a))                                                    \
-    D(U64, uint64_t, narrow, float, odd_u64(a))                                                    \
-    D(I32, int32_t, narrow, float, odd_i64(a))                                                     \
-    D(I64, int64_t, narrow, float, odd_i64(a))                                                     \
+#define ODD(D)                                  \
+    D(U32, uint32_t, narrow, float, odd_u64(a)) \
+    D(U64, uint64_t, narrow, float, odd_u64(a)) \
+    D(I32, int32_t, narrow, float, odd_i64(a))  \
+    D(I64, int64_t, narrow, float, odd_i64(a))  \
     D(F64, double, narrow, float, odd_f64(a))
 ODD(DEFINE)
 

@@ -1,4 +1,5 @@
-/* convert.c: f16 and bf16 to and from f32, nearest even, NaN kept quiet (base/half.h element by element). */
+/* convert.c: f16 and bf16 to and from f32, nearest even, NaN kept quiet (base/half.h element by
+ * element). */
 #include "array/cpu/ref/ref.h"
 #include "base/half.h"
 

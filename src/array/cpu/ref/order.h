@@ -1,5 +1,6 @@
-/* order.h: what compares or accumulates along a row, for every register type (typed.h): extremes, sorts, largest values, running sums.
- * In a sort NaN comes last, in topk therefore first; it is never an extreme unless there is nothing else. */
+/* order.h: what compares or accumulates along a row, for every register type (typed.h): extremes,
+ * sorts, largest values, running sums. In a sort NaN comes last, in topk therefore first; it is
+ * never an extreme unless there is nothing else. */
 #ifndef CPU_ORDER_H
 #define CPU_ORDER_H
 #include "array/cpu/ref/typed.h"
@@ -11,7 +12,8 @@ typedef struct extreme {
 } extreme;
 
 typedef struct order_fns {
-    /* Takes elements x[0..n), which are number `at` and following of the row; of equals the first stays. */
+    /* Takes elements x[0..n), which are number `at` and following of the row; of equals the first
+     * stays. */
     void (*largest)(extreme *e, const void *x, int64_t n, int64_t at);
     void (*smallest)(extreme *e, const void *x, int64_t n, int64_t at);
     /* index[0..n) becomes the stable order of keys; tmp has room for n. */
@@ -22,5 +24,5 @@ typedef struct order_fns {
     void (*scan)(void *x, void *acc, int64_t n, bool reverse, bool inclusive);
 } order_fns;
 
-const order_fns *order_of(ig_dtype t);   /* t a register type; NULL for complex */
+const order_fns *order_of(ig_dtype t); /* t a register type; NULL for complex */
 #endif

@@ -4,7 +4,8 @@
 #include "array/cpu/ref/ref.h"
 #include "base/half.h"
 
-/* Codes of one group and their step d: amax below 2^-100 is nothing, a value that is not finite poisons d. */
+/* Codes of one group and their step d: amax below 2^-100 is nothing, a value that is not finite
+ * poisons d. */
 static float quantize_group(int8_t *codes, const float *x, size_t n)
 {
     float amax = 0;
@@ -21,7 +22,10 @@ static float quantize_group(int8_t *codes, const float *x, size_t n)
     return amax / 127.0f;
 }
 
-void ref_kv8(int8_t *codes, float *d, const float *x, size_t n) { *d = quantize_group(codes, x, n); }
+void ref_kv8(int8_t *codes, float *d, const float *x, size_t n)
+{
+    *d = quantize_group(codes, x, n);
+}
 
 void ref_rows8(uint8_t *rec, const float *x, size_t n, int group)
 {
@@ -54,7 +58,8 @@ static uint32_t code_at(const uint8_t *row, size_t i, int bits)
 static float float_at(const void *p, ig_dtype t, size_t i)
 {
     if (t == IG_F32) return ((const float *)p)[i];
-    return t == IG_F16 ? f16_to_f32(((const uint16_t *)p)[i]) : bf16_to_f32(((const uint16_t *)p)[i]);
+    return t == IG_F16 ? f16_to_f32(((const uint16_t *)p)[i])
+                       : bf16_to_f32(((const uint16_t *)p)[i]);
 }
 
 /* Columns [k0, k1) of one row; k0 is a multiple of the group. */
@@ -75,7 +80,7 @@ void ref_qrow(float *y, const qmat *w, int64_t row) { dequantize(y, w, row, 0, (
 void ref_qmm(float *y, size_t ldy, const qmat *w, int64_t n0, int64_t n1, const float *x,
              size_t ldx, size_t nt, char *scratch)
 {
-    float *values = (float *)scratch;   /* one block of one row */
+    float *values = (float *)scratch; /* one block of one row */
     size_t k = (size_t)w->k;
     for (int64_t n = n0; n < n1; n++) {
         for (size_t t = 0; t < nt; t++) y[t * ldy + (size_t)(n - n0)] = 0;
@@ -124,7 +129,7 @@ void ref_qmm8(float *y, size_t ldy, const qmat *w, int64_t n0, int64_t n1, const
 void ref_mm(float *y, size_t ldy, const void *w, ig_dtype wt, size_t ldw, int64_t n0, int64_t n1,
             const float *x, size_t ldx, size_t k, size_t nt, char *scratch)
 {
-    float *values = (float *)scratch;   /* one block of one row */
+    float *values = (float *)scratch; /* one block of one row */
     for (int64_t n = n0; n < n1; n++) {
         for (size_t t = 0; t < nt; t++) y[t * ldy + (size_t)(n - n0)] = 0;
         for (size_t k0 = 0; k0 < k; k0 += SUM_BLOCK) {

@@ -1,45 +1,46 @@
-/* reduce.c: reductions of one block. Integers wrap; NaN wins in max and min; float sums are in sum order. */
+/* reduce.c: reductions of one block. Integers wrap; NaN wins in max and min; float sums are in sum
+ * order. */
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
 #include "array/cpu/ref/reduce.h"
 #include "array/cpu/ref/ref.h"
 
-#define DEFINE(op, t, T, take)                                                                     \
-    static void op##_##t(void *acc_, const void *x_, size_t n)                                     \
-    {                                                                                              \
-        T acc;                                                                                     \
-        memcpy(&acc, acc_, sizeof acc);                                                            \
-        const T *x = x_;                                                                           \
-        for (size_t i = 0; i < n; i++) acc = (T)(take);                                            \
-        memcpy(acc_, &acc, sizeof acc);                                                            \
+#define DEFINE(op, t, T, take)                                 \
+    static void op##_##t(void *acc_, const void *x_, size_t n) \
+    {                                                          \
+        T acc;                                                 \
+        memcpy(&acc, acc_, sizeof acc);                        \
+        const T *x = x_;                                       \
+        for (size_t i = 0; i < n; i++) acc = (T)(take);        \
+        memcpy(acc_, &acc, sizeof acc);                        \
     }
 #define MAX(a, b) ((a) != (a) ? (a) : (a) > (b) ? (a) : (b))
 #define MIN(a, b) ((a) != (a) ? (a) : (a) < (b) ? (a) : (b))
 
-#define INT(D, t, T)                                                                               \
-    D(sum, t, T, (uint64_t)acc + (uint64_t)x[i])                                                   \
-    D(prod, t, T, (uint64_t)acc * (uint64_t)x[i])                                                  \
-    D(max, t, T, acc > x[i] ? acc : x[i])                                                          \
+#define INT(D, t, T)                             \
+    D(sum, t, T, (uint64_t)acc + (uint64_t)x[i]) \
+    D(prod, t, T, (uint64_t)acc *(uint64_t)x[i]) \
+    D(max, t, T, acc > x[i] ? acc : x[i])        \
     D(min, t, T, acc < x[i] ? acc : x[i])
-#define FLOAT(D, t, T)                                                                             \
-    D(prod, t, T, acc *x[i])                                                                       \
-    D(max, t, T, MAX(acc, x[i]))                                                                   \
+#define FLOAT(D, t, T)           \
+    D(prod, t, T, acc *x[i])     \
+    D(max, t, T, MAX(acc, x[i])) \
     D(min, t, T, MIN(acc, x[i]))
-#define ALL(D)                                                                                     \
-    D(all, BOOL, uint8_t, acc &x[i])                                                               \
-    D(any, BOOL, uint8_t, acc | x[i])                                                              \
-    D(max, BOOL, uint8_t, acc | x[i])                                                              \
-    D(min, BOOL, uint8_t, acc &x[i])                                                               \
-    INT(D, U8, uint8_t)                                                                            \
-    INT(D, U16, uint16_t)                                                                          \
-    INT(D, U32, uint32_t)                                                                          \
-    INT(D, U64, uint64_t)                                                                          \
-    INT(D, I8, int8_t)                                                                             \
-    INT(D, I16, int16_t)                                                                           \
-    INT(D, I32, int32_t)                                                                           \
-    INT(D, I64, int64_t)                                                                           \
-    FLOAT(D, F32, float)                                                                           \
+#define ALL(D)                        \
+    D(all, BOOL, uint8_t, acc &x[i])  \
+    D(any, BOOL, uint8_t, acc | x[i]) \
+    D(max, BOOL, uint8_t, acc | x[i]) \
+    D(min, BOOL, uint8_t, acc &x[i])  \
+    INT(D, U8, uint8_t)               \
+    INT(D, U16, uint16_t)             \
+    INT(D, U32, uint32_t)             \
+    INT(D, U64, uint64_t)             \
+    INT(D, I8, int8_t)                \
+    INT(D, I16, int16_t)              \
+    INT(D, I32, int32_t)              \
+    INT(D, I64, int64_t)              \
+    FLOAT(D, F32, float)              \
     FLOAT(D, F64, double)
 
 ALL(DEFINE)

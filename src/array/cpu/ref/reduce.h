@@ -1,9 +1,11 @@
-/* reduce.h: one block of a reduction, for every register type (typed.h). float32 sums and maxima have kernel slots instead. */
+/* reduce.h: one block of a reduction, for every register type (typed.h). float32 sums and maxima
+ * have kernel slots instead. */
 #ifndef CPU_REDUCE_H
 #define CPU_REDUCE_H
 #include "array/cpu/ref/typed.h"
 
-/* Takes n elements of x into *acc, index ascending. For a float sum, n is at most a block of sum order (4096 elements). */
+/* Takes n elements of x into *acc, index ascending. For a float sum, n is at most a block of sum
+ * order (4096 elements). */
 typedef void (*reduce_fn)(void *acc, const void *x, size_t n);
 
 /* op: OP_sum, OP_prod, OP_max, OP_min; OP_all and OP_any for bool. NULL where undefined. */

@@ -12,15 +12,15 @@ float ref_fold(float partial[SUM_LANES])
 }
 
 /* One sum in sum order: `step` adds element i to the partial p. */
-#define SUM_ORDER(total, n, step)                                                                  \
-    for (size_t block = 0; block < (n); block += SUM_BLOCK) {                                      \
-        size_t end = (n) - block < SUM_BLOCK ? (n) : block + SUM_BLOCK;                            \
-        float partial[SUM_LANES] = {0};                                                            \
-        for (size_t i = block; i < end; i++) {                                                     \
-            float *p = partial + i % SUM_LANES;                                                    \
-            step;                                                                                  \
-        }                                                                                          \
-        total += ref_fold(partial);                                                                \
+#define SUM_ORDER(total, n, step)                                     \
+    for (size_t block = 0; block < (n); block += SUM_BLOCK) {         \
+        size_t end = (n)-block < SUM_BLOCK ? (n) : block + SUM_BLOCK; \
+        float partial[SUM_LANES] = {0};                               \
+        for (size_t i = block; i < end; i++) {                        \
+            float *p = partial + i % SUM_LANES;                       \
+            step;                                                     \
+        }                                                             \
+        total += ref_fold(partial);                                   \
     }
 
 float ref_sum(const float *x, size_t n)
@@ -48,7 +48,7 @@ float ref_max(const float *x, size_t n)
 {
     float m = x[0];
     for (size_t i = 1; i < n; i++) m = m != m ? m : m > x[i] ? m : x[i];
-    return m + 0.0f;   /* -0 becomes +0: which zero came first must not show */
+    return m + 0.0f; /* -0 becomes +0: which zero came first must not show */
 }
 
 int64_t ref_argmax(const float *x, size_t n)
