@@ -40,37 +40,41 @@ bool template_mentions(const template *t, const char *name);
 
 /* Zero means default. */
 typedef struct template_limits {
-    int64_t max_steps;   /* nodes visited, plus bytes and items handled / 64; default 4,000,000 */
-    int32_t max_depth;   /* nested expressions, blocks and calls; default 500 */
-    size_t max_output;   /* bytes of the result, and of any string on the way; default 16 MiB */
-    size_t max_memory;   /* bytes of values made while rendering; default 256 MiB */
+    int64_t max_steps; /* nodes visited, plus bytes and items handled / 64; default 4,000,000 */
+    int32_t max_depth; /* nested expressions, blocks and calls; default 500 */
+    size_t max_output; /* bytes of the result, and of any string on the way; default 16 MiB */
+    size_t max_memory; /* bytes of values made while rendering; default 256 MiB */
 } template_limits;
 
 /* JSON is read, not kept; strings must not contain what json_parse would not give. */
 typedef struct template_input {
-    const json_t *messages;      /* array of objects with "role" */
-    const json_t *tools;         /* array; NULL: the variable is none, as transformers passes it */
-    const json_t *documents;     /* likewise */
-    const json_t *kwargs;        /* object of further variables of the request, or NULL; may not name one of the others */
-    const json_t *constants;     /* object of further variables that the server vouches for, or NULL: pad_token, ... */
-    const char *bos_token;       /* NULL: undefined */
-    const char *eos_token;       /* NULL: undefined */
+    const json_t *messages;  /* array of objects with "role" */
+    const json_t *tools;     /* array; NULL: the variable is none, as transformers passes it */
+    const json_t *documents; /* likewise */
+    const json_t *
+        kwargs; /* object of further variables of the request, or NULL; may not name one of the others */
+    const json_t *
+        constants; /* object of further variables that the server vouches for, or NULL: pad_token, ... */
+    const char *bos_token; /* NULL: undefined */
+    const char *eos_token; /* NULL: undefined */
     bool add_generation_prompt;
-    const char *date;            /* what strftime_now formats: "2026-11-29" or "2026-11-29T13:14:15"; NULL: it is an error */
-    const char *const *roles;    /* trusted values of "role"; NULL: system developer user assistant tool */
+    const char *
+        date; /* what strftime_now formats: "2026-11-29" or "2026-11-29T13:14:15"; NULL: it is an error */
+    const char *const
+        *roles; /* trusted values of "role"; NULL: system developer user assistant tool */
     size_t n_roles;
     template_limits limits;
 } template_input;
 
 typedef struct template_span {
-    size_t offset, n;            /* bytes of the text; spans follow each other without gap, n > 0 */
-    bool trusted;                /* neighbours differ */
+    size_t offset, n; /* bytes of the text; spans follow each other without gap, n > 0 */
+    bool trusted;     /* neighbours differ */
 } template_span;
 
 typedef struct template_output {
-    char *text;                  /* owned, valid UTF-8, NUL-terminated */
+    char *text; /* owned, valid UTF-8, NUL-terminated */
     size_t n;
-    template_span *spans;        /* owned */
+    template_span *spans; /* owned */
     size_t n_spans;
 } template_output;
 void template_output_done(template_output *o); /* frees; safe twice */
@@ -78,5 +82,6 @@ static inline void template_output_auto(template_output *o) { template_output_do
 
 /* IG_EINVAL: the template refused the conversation (raise_exception) or met a value it cannot use;
  * the message says what and on which line. */
-IG_MUST_USE ig_status template_render(const template *t, const template_input *in, template_output *ret_output);
+IG_MUST_USE ig_status template_render(const template *t, const template_input *in,
+                                      template_output *ret_output);
 #endif
