@@ -9,7 +9,8 @@ TEST(promotion_is_that_of_mlx)
     for (int a = 0; a < IG_N_DTYPES; a++)
         for (int b = 0; b < IG_N_DTYPES; b++)
             if ((int)ig_promote((ig_dtype)a, (ig_dtype)b) != mlx_promotion[a * IG_N_DTYPES + b])
-                fail_msg("%s with %s gives %s", ig_dtype_name((ig_dtype)a), ig_dtype_name((ig_dtype)b),
+                fail_msg("%s with %s gives %s", ig_dtype_name((ig_dtype)a),
+                         ig_dtype_name((ig_dtype)b),
                          ig_dtype_name(ig_promote((ig_dtype)a, (ig_dtype)b)));
 }
 

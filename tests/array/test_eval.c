@@ -180,7 +180,8 @@ static void *evaluate_graphs(void *id)
         a = ig_sum(a, NO_AXES, false);
         double v = 0, w = 0;
         bad += ig_scope_eval(s, &a, 1, &r) != IG_OK || ig_item_f64(r, &v) != IG_OK;
-        bad += ig_item_f64(ig_slice(shared, DIMS(0), DIMS(1), DIMS(1)), &w) == IG_OK; /* no scope: refused */
+        bad += ig_item_f64(ig_slice(shared, DIMS(0), DIMS(1), DIMS(1)), &w) ==
+               IG_OK; /* no scope: refused */
         ig_error_clear();
         bad += v < 2000 * 0.9 * 2 * 3 || v > 2000 * 1.1 * 2 * 3 + 2000;
         ig_drop(&r);
@@ -192,7 +193,8 @@ TEST(threads_evaluate_graphs_that_share_arrays_at_once)
 {
     pthread_t t[4];
     shared = ig_add(ig_full(DIMS(40), 1, IG_F32), ig_scalar_f32(2)); /* not evaluated yet */
-    for (intptr_t i = 0; i < 4; i++) assert_int_equal(pthread_create(&t[i], NULL, evaluate_graphs, (void *)i), 0);
+    for (intptr_t i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&t[i], NULL, evaluate_graphs, (void *)i), 0);
     for (int i = 0; i < 4; i++) {
         void *bad;
         pthread_join(t[i], &bad);

@@ -96,10 +96,12 @@ TEST(memory_that_does_not_fit_its_shape_is_not_adopted)
     int n_freed = 0;
     assert_refused(ig_array_adopt(v, sizeof v, IG_F32, DIMS(5), count_free, &n_freed), IG_ESHAPE,
                    "float32 [5] needs 20 bytes, the memory has 16");
-    assert_refused(ig_array_adopt((char *)v + 1, 12, IG_F32, DIMS(3), count_free, &n_freed), IG_EINVAL,
-                   "not a multiple of 4");
-    assert_refused(ig_array_adopt(NULL, 16, IG_F32, DIMS(4), count_free, &n_freed), IG_EINVAL, "no data");
-    assert_refused(ig_array_adopt(v, sizeof v, (ig_dtype)44, DIMS(4), count_free, &n_freed), IG_EDTYPE, "44");
+    assert_refused(ig_array_adopt((char *)v + 1, 12, IG_F32, DIMS(3), count_free, &n_freed),
+                   IG_EINVAL, "not a multiple of 4");
+    assert_refused(ig_array_adopt(NULL, 16, IG_F32, DIMS(4), count_free, &n_freed), IG_EINVAL,
+                   "no data");
+    assert_refused(ig_array_adopt(v, sizeof v, (ig_dtype)44, DIMS(4), count_free, &n_freed),
+                   IG_EDTYPE, "44");
     assert_refused(ig_array_copy(v, IG_F32, DIMS(-1)), IG_ESHAPE, "negative");
     assert_refused(ig_array_copy(v, IG_F32, DIMS(1ll << 62)), IG_ELIMIT, "more bytes than 63 bits");
     assert_refused(ig_array_copy(v, IG_F32, NULL, 17), IG_ELIMIT, "17 dimensions");

@@ -19,8 +19,9 @@ TEST(matrices_and_scalars_look_as_in_mlx)
     assert_text(F32(1.5f, 2, 1e10f, 1e-5f, NAN, INFINITY),
                 "array([1.5, 2, 1e+10, 1e-05, nan, inf], dtype=float32)");
     assert_text(ig_astype(F32(1, 0), IG_BOOL), "array([True, False], dtype=bool)");
-    assert_text(ig_full(DIMS(2, 2, 2), 0, IG_F32), "array([[[0, 0],\n        [0, 0]],\n       [[0, 0],\n"
-                                                   "        [0, 0]]], dtype=float32)");
+    assert_text(ig_full(DIMS(2, 2, 2), 0, IG_F32),
+                "array([[[0, 0],\n        [0, 0]],\n       [[0, 0],\n"
+                "        [0, 0]]], dtype=float32)");
     assert_text(ig_astype(F32(0.1f, 0.25f), IG_F16), "array([0.0999756, 0.25], dtype=float16)");
 }
 
@@ -32,10 +33,12 @@ TEST(empty_arrays_keep_their_brackets)
 
 TEST(large_arrays_show_their_edges)
 {
-    assert_text(ig_arange(0, 2000, 1, IG_I32), "array([0, 1, 2, ..., 1997, 1998, 1999], dtype=int32)");
-    assert_text(ig_full(DIMS(1500, 3), 0, IG_F32),
-                "array([[0, 0, 0],\n       [0, 0, 0],\n       [0, 0, 0],\n       ...,\n       [0, 0, 0],\n"
-                "       [0, 0, 0],\n       [0, 0, 0]], dtype=float32)");
+    assert_text(ig_arange(0, 2000, 1, IG_I32),
+                "array([0, 1, 2, ..., 1997, 1998, 1999], dtype=int32)");
+    assert_text(
+        ig_full(DIMS(1500, 3), 0, IG_F32),
+        "array([[0, 0, 0],\n       [0, 0, 0],\n       [0, 0, 0],\n       ...,\n       [0, 0, 0],\n"
+        "       [0, 0, 0],\n       [0, 0, 0]], dtype=float32)");
 }
 
 TEST(complex_numbers_show_both_parts)
@@ -46,7 +49,8 @@ TEST(complex_numbers_show_both_parts)
 
 TEST(a_strided_view_is_shown_in_its_own_order)
 {
-    assert_text(ig_transpose(SHAPED(I32(1, 2, 3, 4), 2, 2), NO_AXES), "array([[1, 3],\n       [2, 4]], dtype=int32)");
+    assert_text(ig_transpose(SHAPED(I32(1, 2, 3, 4), 2, 2), NO_AXES),
+                "array([[1, 3],\n       [2, 4]], dtype=int32)");
 }
 
 TEST(a_short_buffer_truncates_and_tells_the_length)
@@ -63,7 +67,8 @@ TEST(a_short_buffer_truncates_and_tells_the_length)
 TEST(a_broadcast_giant_is_cut_in_bounded_time)
 {
     size_t n;
-    ig_array a = ig_broadcast_to(ig_scalar_f32(0), DIMS(9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9));
+    ig_array a =
+        ig_broadcast_to(ig_scalar_f32(0), DIMS(9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9));
     assert_ok(ig_format(a, NULL, 0, &n));
     assert_true(n < 2u << 20);
 }

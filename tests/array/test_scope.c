@@ -143,8 +143,11 @@ static ig_status small_graph(void *unused)
     if (!s) return IG_ENOMEM;
     ig_array x = arrays_vector(IG_F32, (float[]){1, 2, 3, 4}, 16);
     ig_array m = ig_reshape(x, DIMS(2, 2));
-    ig_array y = ig_sum(ig_matmul(ig_exp(m), ig_transpose(ig_add(m, ig_slice(x, DIMS(1), DIMS(3), DIMS(1))), NO_AXES)),
-                        NO_AXES, false), r = {0};
+    ig_array y = ig_sum(ig_matmul(ig_exp(m),
+                                  ig_transpose(ig_add(m, ig_slice(x, DIMS(1), DIMS(3), DIMS(1))),
+                                               NO_AXES)),
+                        NO_AXES, false),
+             r = {0};
     ig_status st = ig_scope_eval(s, &y, 1, &r);
     if (st == IG_OK) ig_drop(&r);
     ig_memory_clear_cache();

@@ -43,14 +43,28 @@ TEST(a_symbol_survives_what_keeps_its_rows)
 {
     ig_array x = T_BY(4, 6), w = ig_full(DIMS(6, 3), 1, IG_F32);
     ig_array kept[] = {
-        ig_exp(x), ig_add(x, ig_scalar_f32(1)), ig_multiply(ig_full(DIMS(6), 1, IG_F32), x), ig_add(x, x),
-        ig_matmul(x, w), ig_sum(x, AXES(-1), false), ig_reshape(x, DIMS(-1, 24)), ig_reshape(x, DIMS(8, 2, -1)),
-        ig_transpose(x, AXES(0, 2, 1)), ig_slice(x, DIMS(0, 1, 0), DIMS(8, 3, 6), DIMS(1, 1, 2)),
-        ig_expand_dims(x, AXES(1)), ig_softmax(x, -1), ig_rms_norm(x, (ig_array){0}, 1e-5),
-        ig_concatenate((ig_array[]){x, x}, 2, 1), ig_astype(x, IG_F16), ig_take(x, I32(1, 2), 1),
-        ig_broadcast_to(ig_reshape(x, DIMS(8, 4, 6, 1)), DIMS(8, 4, 6, 5)), ig_contiguous(x), ig_sort(x, 2),
+        ig_exp(x),
+        ig_add(x, ig_scalar_f32(1)),
+        ig_multiply(ig_full(DIMS(6), 1, IG_F32), x),
+        ig_add(x, x),
+        ig_matmul(x, w),
+        ig_sum(x, AXES(-1), false),
+        ig_reshape(x, DIMS(-1, 24)),
+        ig_reshape(x, DIMS(8, 2, -1)),
+        ig_transpose(x, AXES(0, 2, 1)),
+        ig_slice(x, DIMS(0, 1, 0), DIMS(8, 3, 6), DIMS(1, 1, 2)),
+        ig_expand_dims(x, AXES(1)),
+        ig_softmax(x, -1),
+        ig_rms_norm(x, (ig_array){0}, 1e-5),
+        ig_concatenate((ig_array[]){x, x}, 2, 1),
+        ig_astype(x, IG_F16),
+        ig_take(x, I32(1, 2), 1),
+        ig_broadcast_to(ig_reshape(x, DIMS(8, 4, 6, 1)), DIMS(8, 4, 6, 5)),
+        ig_contiguous(x),
+        ig_sort(x, 2),
         ig_where(ig_greater(x, ig_scalar_f32(0)), x, ig_scalar_f32(0)),
-        ig_take(ig_full(DIMS(99, 5), 1, IG_F32), ig_astype(ig_reshape(T_BY(1), DIMS(8)), IG_I32), 0),
+        ig_take(ig_full(DIMS(99, 5), 1, IG_F32), ig_astype(ig_reshape(T_BY(1), DIMS(8)), IG_I32),
+                0),
         ig_matmul(ig_reshape(x, DIMS(8, 24)), ig_full(DIMS(24, 2), 1, IG_F32)),
         ig_int8_rows(ig_reshape(x, DIMS(8, 24)), 32).rec,
     };
@@ -64,8 +78,10 @@ TEST(a_symbol_survives_what_keeps_its_rows)
 
 TEST(a_symbol_never_meets_another_or_a_fixed_size)
 {
-    assert_refused(ig_add(T_BY(4), S_BY(4)), IG_ESHAPE, "float32 [T<=8, 4] and b float32 [S<=8, 4]");
-    assert_refused(ig_add(T_BY(4), ig_full(DIMS(8, 4), 1, IG_F32)), IG_ESHAPE, "meets only itself or 1");
+    assert_refused(ig_add(T_BY(4), S_BY(4)), IG_ESHAPE,
+                   "float32 [T<=8, 4] and b float32 [S<=8, 4]");
+    assert_refused(ig_add(T_BY(4), ig_full(DIMS(8, 4), 1, IG_F32)), IG_ESHAPE,
+                   "meets only itself or 1");
     assert_int_equal(symbol_of(ig_add(T_BY(4), ig_full(DIMS(1, 4), 1, IG_F32))), 1);
     assert_refused(ig_add(ig_reshape(T_BY(1), DIMS(8)), T_BY(8)), IG_ESHAPE, "do not broadcast");
     assert_refused(ig_matmul(ig_full(DIMS(3, 8), 1, IG_F32), T_BY(4)), IG_ESHAPE, "row symbol");
@@ -74,12 +90,15 @@ TEST(a_symbol_never_meets_another_or_a_fixed_size)
 TEST(a_symbol_stays_the_first_dimension_whole_and_in_order)
 {
     ig_array x = T_BY(4, 6), v = ig_reshape(T_BY(1), DIMS(8));
-    assert_refused(ig_reshape(x, DIMS(4, 48)), IG_ESHAPE, "reshape: argument a is float32 [T<=8, 4, 6]");
+    assert_refused(ig_reshape(x, DIMS(4, 48)), IG_ESHAPE,
+                   "reshape: argument a is float32 [T<=8, 4, 6]");
     assert_refused(ig_reshape(x, DIMS(32, 6)), IG_ESHAPE, "must stay the first");
     assert_refused(ig_reshape(x, DIMS(-1)), IG_ESHAPE, "do not fill");
     assert_refused(ig_transpose(x, NO_AXES), IG_ESHAPE, "must stay the first");
-    assert_refused(ig_slice(x, DIMS(1, 0, 0), DIMS(8, 4, 6), DIMS(1, 1, 1)), IG_ESHAPE, "must stay");
-    assert_refused(ig_slice(x, DIMS(7, 0, 0), DIMS(-9, 4, 6), DIMS(-1, 1, 1)), IG_ESHAPE, "must stay");
+    assert_refused(ig_slice(x, DIMS(1, 0, 0), DIMS(8, 4, 6), DIMS(1, 1, 1)), IG_ESHAPE,
+                   "must stay");
+    assert_refused(ig_slice(x, DIMS(7, 0, 0), DIMS(-9, 4, 6), DIMS(-1, 1, 1)), IG_ESHAPE,
+                   "must stay");
     assert_refused(ig_expand_dims(x, AXES(0)), IG_ESHAPE, "must stay");
     assert_refused(ig_broadcast_to(x, DIMS(2, 8, 4, 6)), IG_ESHAPE, "must stay");
     assert_refused(ig_concatenate((ig_array[]){x, x}, 2, 0), IG_ESHAPE, "row symbol");
@@ -87,7 +106,8 @@ TEST(a_symbol_stays_the_first_dimension_whole_and_in_order)
     assert_refused(ig_softmax(v, -1), IG_ESHAPE, "row symbol");
     assert_refused(ig_cumsum(v, 0, false, true), IG_ESHAPE, "row symbol");
     assert_refused(ig_argmax(v, 0, false), IG_ESHAPE, "row symbol");
-    assert_refused(ig_take(ig_full(DIMS(5, 9), 1, IG_F32), ig_astype(v, IG_I32), 1), IG_ESHAPE, "row symbol");
+    assert_refused(ig_take(ig_full(DIMS(5, 9), 1, IG_F32), ig_astype(v, IG_I32), 1), IG_ESHAPE,
+                   "row symbol");
     assert_refused(ig_random_categorical(U32(1, 2), T_BY(4), -1), IG_ESHAPE, "a key each");
 }
 
@@ -129,7 +149,8 @@ TEST(a_write_consumes_a_version_and_returns_the_next)
     ig_array s1 = ig_put_rows(s0, I32(1), SHAPED(F32(1, 2), 1, 2));
     assert_false(ig_is_empty(read));
     assert_ptr_equal(state_now().node, s1.node);
-    assert_refused(ig_exp(s0), IG_EINVAL, "exp: argument a is a version of a state that put_rows has overwritten");
+    assert_refused(ig_exp(s0), IG_EINVAL,
+                   "exp: argument a is a version of a state that put_rows has overwritten");
     assert_refused(ig_exp(view), IG_EINVAL, "overwritten");
     assert_refused(ig_put_rows(s0, I32(1), SHAPED(F32(1, 2), 1, 2)), IG_EINVAL, "overwritten");
     ig_array s2 = ig_slice_update(s1, SHAPED(F32(1, 2), 1, 2), DIMS(0, 0), DIMS(1, 2), DIMS(1, 1));

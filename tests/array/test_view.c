@@ -1,4 +1,5 @@
-/* Views: every chain of them equals the same moves made on a dense copy, and moves no bytes where strides can say it. */
+/* Views: every chain of them equals the same moves made on a dense copy, and moves no bytes
+ * where strides can say it. */
 #include "support/arrays.h"
 #include "support/test.h"
 
@@ -18,8 +19,10 @@ static int64_t size_of(const dense *d)
     return n;
 }
 
-/* out[index] = in[map(index)] where map is start + index * step per axis of in; axis k of out reads axis from[k]. */
-static void gather(const dense *in, dense *out, const int *from, const int64_t *start, const int64_t *every)
+/* out[index] = in[map(index)] where map is start + index * step per axis of in; axis k of out
+ * reads axis from[k]. */
+static void gather(const dense *in, dense *out, const int *from, const int64_t *start,
+                   const int64_t *every)
 {
     int64_t index[8] = {0};
     for (int64_t i = 0; i < size_of(out); i++) {
@@ -68,7 +71,8 @@ static ig_array random_slice(ig_array a, dense *d)
         from[i] = i;
         every[i] = n ? (pick(2) ? 1 : -1) * (1 + pick(3)) : 1;
         first[i] = n ? pick((int)n) : 0;
-        int64_t room = every[i] > 0 ? (n - first[i] + every[i] - 1) / every[i] : first[i] / -every[i] + 1;
+        int64_t room =
+            every[i] > 0 ? (n - first[i] + every[i] - 1) / every[i] : first[i] / -every[i] + 1;
         int64_t m = room > 0 ? 1 + pick((int)room) : 0;
         out.dim[i] = m;
         start[i] = first[i] - (n && pick(2) ? n : 0);
@@ -155,8 +159,9 @@ static void check(ig_array a, const dense *d, int round, int step)
 
 TEST(chains_of_views_equal_the_same_moves_on_a_dense_copy)
 {
-    static ig_array (*const moves[])(ig_array, dense *) = {
-        random_transpose, random_slice, random_broadcast, random_reshape, random_expand, random_squeeze};
+    static ig_array (*const moves[])(ig_array, dense *) = {random_transpose, random_slice,
+                                                           random_broadcast, random_reshape,
+                                                           random_expand,    random_squeeze};
     static dense d;
     for (int round = 0; round < 400; round++) {
         random_state = (uint32_t)round;
@@ -187,9 +192,11 @@ TEST(views_take_no_memory)
     assert_false(takes_memory(ig_slice(a, DIMS(3, 9), DIMS(60, 20), DIMS(2, 3))));
     assert_false(takes_memory(ig_broadcast_to(a, DIMS(100, 64, 64))));
     assert_false(takes_memory(ig_reshape(a, DIMS(8, -1, 16))));
-    assert_false(takes_memory(ig_reshape(ig_transpose(ig_reshape(a, DIMS(4, 16, 64)), AXES(1, 0, 2)), DIMS(16, 4, 8, 8))));
+    assert_false(takes_memory(ig_reshape(
+        ig_transpose(ig_reshape(a, DIMS(4, 16, 64)), AXES(1, 0, 2)), DIMS(16, 4, 8, 8))));
     assert_false(takes_memory(ig_squeeze(ig_expand_dims(a, AXES(0, 2)), NO_AXES)));
-    assert_true(takes_memory(ig_reshape(ig_transpose(a, NO_AXES), DIMS(-1)))); /* cannot be said by strides */
+    assert_true(takes_memory(
+        ig_reshape(ig_transpose(a, NO_AXES), DIMS(-1)))); /* cannot be said by strides */
 }
 
 TEST(a_row_major_view_gives_the_address_inside_its_base)
@@ -205,23 +212,32 @@ TEST(a_row_major_view_gives_the_address_inside_its_base)
 TEST(wrong_views_are_refused_with_a_reason)
 {
     ig_array a = arrays_spread(IG_F32, DIMS(2, 3), -1, 1, 1);
-    assert_refused(ig_reshape(a, DIMS(4, 2)), IG_ESHAPE, "reshape: argument a is float32 [2, 3]: its elements do not fill");
+    assert_refused(ig_reshape(a, DIMS(4, 2)), IG_ESHAPE,
+                   "reshape: argument a is float32 [2, 3]: its elements do not fill");
     assert_refused(ig_reshape(a, DIMS(-1, -1)), IG_EINVAL, "one of them may be -1");
     assert_refused(ig_reshape(a, DIMS(-2, 3)), IG_EINVAL, "must be >= 0");
     assert_refused(ig_reshape(a, DIMS(-1, 4)), IG_ESHAPE, "do not fill");
     assert_refused(ig_reshape(a, DIMS(INT64_MAX, INT64_MAX)), IG_ELIMIT, "too large a product");
-    assert_refused(ig_transpose(a, AXES(0)), IG_ESHAPE, "transpose: argument a is float32 [2, 3]: as many axes");
+    assert_refused(ig_transpose(a, AXES(0)), IG_ESHAPE,
+                   "transpose: argument a is float32 [2, 3]: as many axes");
     assert_refused(ig_transpose(a, AXES(0, 0)), IG_EINVAL, "transpose: axis 0 is listed twice");
-    assert_refused(ig_transpose(a, AXES(0, 2)), IG_EINVAL, "axis 2 is out of range for float32 [2, 3]");
-    assert_refused(ig_slice(a, DIMS(0, 0), DIMS(2, 3), DIMS(1, 0)), IG_EINVAL, "slice: step of axis 1 is 0");
-    assert_refused(ig_slice(a, DIMS(0), DIMS(2, 3), DIMS(1, 1)), IG_ESHAPE, "one value for each dimension");
+    assert_refused(ig_transpose(a, AXES(0, 2)), IG_EINVAL,
+                   "axis 2 is out of range for float32 [2, 3]");
+    assert_refused(ig_slice(a, DIMS(0, 0), DIMS(2, 3), DIMS(1, 0)), IG_EINVAL,
+                   "slice: step of axis 1 is 0");
+    assert_refused(ig_slice(a, DIMS(0), DIMS(2, 3), DIMS(1, 1)), IG_ESHAPE,
+                   "one value for each dimension");
     assert_refused(ig_broadcast_to(a, DIMS(3)), IG_ESHAPE, "more dimensions than asked for");
-    assert_refused(ig_broadcast_to(a, DIMS(2, 4)), IG_ESHAPE, "float32 [2, 3] does not broadcast to float32 [2, 4]");
+    assert_refused(ig_broadcast_to(a, DIMS(2, 4)), IG_ESHAPE,
+                   "float32 [2, 3] does not broadcast to float32 [2, 4]");
     assert_refused(ig_broadcast_to(a, DIMS(-1, 3)), IG_ESHAPE, "dimension 0 is negative");
-    assert_refused(ig_squeeze(a, AXES(0)), IG_ESHAPE, "squeeze: argument a is float32 [2, 3]: only fixed");
+    assert_refused(ig_squeeze(a, AXES(0)), IG_ESHAPE,
+                   "squeeze: argument a is float32 [2, 3]: only fixed");
     assert_refused(ig_expand_dims(a, AXES(4)), IG_EINVAL, "expand_dims: axis 4 is out of range");
-    assert_refused(ig_reshape(a, (const int64_t[17]){1}, 17), IG_EINVAL, "reshape: a list of dims or axes longer than 16");
-    assert_refused(ig_broadcast_to(a, DIMS(1ll << 40, 1ll << 40, 2, 3)), IG_ELIMIT, "more bytes than 63 bits");
+    assert_refused(ig_reshape(a, (const int64_t[17]){1}, 17), IG_EINVAL,
+                   "reshape: a list of dims or axes longer than 16");
+    assert_refused(ig_broadcast_to(a, DIMS(1ll << 40, 1ll << 40, 2, 3)), IG_ELIMIT,
+                   "more bytes than 63 bits");
 }
 
 TEST(slices_clip_as_python_does)

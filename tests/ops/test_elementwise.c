@@ -1,6 +1,7 @@
-/* Every elementwise row of ops.def: the result's shape and type, its values against the row's own expression in double precision, for
- * every dtype (pair), dense, strided, broadcast, scalar and empty inputs; every instruction set against ref, bit for bit; fused
- * programs against one operation at a time, bit for bit. */
+/* Every elementwise row of ops.def: the result's shape and type, its values against the row's
+ * own expression in double precision, for every dtype (pair), dense, strided, broadcast, scalar
+ * and empty inputs; every instruction set against ref, bit for bit; fused programs against one
+ * operation at a time, bit for bit. */
 #include <math.h>
 #include "array/core/dtype.h"
 #include "array/core/node.h"
@@ -16,21 +17,22 @@ static double min(double a, double b) { return a != a || b != b ? (double)NAN : 
 
 /* What a row's expression is evaluated in. */
 typedef long long IN_bitwise;
-typedef double IN_leaf, IN_create, IN_unary, IN_unary_float, IN_unary_bool, IN_cast, IN_binary, IN_binary_float,
-    IN_compare, IN_where, IN_clip, IN_view, IN_copy, IN_concatenate, IN_reduce, IN_reduce_float, IN_reduce_bool,
-    IN_arg_reduce, IN_softmax, IN_scan, IN_sort, IN_topk, IN_take, IN_take_along, IN_put, IN_matmul, IN_quantize,
-    IN_dequantize, IN_qmm, IN_rows8, IN_qmm8, IN_take_q, IN_random, IN_random_split, IN_categorical, IN_norm,
-    IN_rope, IN_sdpa, IN_paged_write, IN_paged_attention;
+typedef double IN_leaf, IN_create, IN_unary, IN_unary_float, IN_unary_bool, IN_cast, IN_binary,
+    IN_binary_float, IN_compare, IN_where, IN_clip, IN_view, IN_copy, IN_concatenate, IN_reduce,
+    IN_reduce_float, IN_reduce_bool, IN_arg_reduce, IN_softmax, IN_scan, IN_sort, IN_topk, IN_take,
+    IN_take_along, IN_put, IN_matmul, IN_quantize, IN_dequantize, IN_qmm, IN_rows8, IN_qmm8,
+    IN_take_q, IN_random, IN_random_split, IN_categorical, IN_norm, IN_rope, IN_sdpa,
+    IN_paged_write, IN_paged_attention;
 #define EW1(...) __VA_ARGS__
 #define EW2(...) __VA_ARGS__
 #define EW3(...) __VA_ARGS__
 #define NONE NAN
 #define UNUSED __attribute__((unused))
-#define OP(name, rule, build, args, expr, ...)                                           \
-    static double ref_##name(double a_, double b_, double c_)                            \
-    {                                                                                    \
-        UNUSED IN_##rule a = (IN_##rule)a_, b = (IN_##rule)b_, c = (IN_##rule)c_;        \
-        return (double)(expr);                                                           \
+#define OP(name, rule, build, args, expr, ...)                                    \
+    static double ref_##name(double a_, double b_, double c_)                     \
+    {                                                                             \
+        UNUSED IN_##rule a = (IN_##rule)a_, b = (IN_##rule)b_, c = (IN_##rule)c_; \
+        return (double)(expr);                                                    \
     }
 #include "array/ops.def"
 #undef OP
@@ -50,7 +52,8 @@ typedef struct row {
 #define INTS(lo, hi) lo, hi + 1
 #define BOOLS 0, 2
 #define NONE_SAMPLE 0, 0
-#define OP(name, rule, build, args, expr, sample, ...) {#name, #rule, OP_##name, 0, sample, ref_##name},
+#define OP(name, rule, build, args, expr, sample, ...) \
+    {#name, #rule, OP_##name, 0, sample, ref_##name},
 static row rows[] = {
 #include "array/ops.def"
 };
@@ -61,8 +64,8 @@ static int n_rows;
 static int find_rows(void **state)
 {
     (void)state;
-    const char *const rules[] = {"unary", "unary_float", "unary_bool", "cast", "binary", "binary_float", "compare",
-                                 "bitwise", "where", "clip"};
+    const char *const rules[] = {"unary",        "unary_float", "unary_bool", "cast",  "binary",
+                                 "binary_float", "compare",     "bitwise",    "where", "clip"};
     for (size_t i = 0; i < N_ELEM(rows); i++)
         for (size_t k = 0; k < N_ELEM(rules); k++)
             if (strcmp(rows[i].rule, rules[k]) == 0) {
@@ -105,7 +108,8 @@ static int result_type(const row *r, const ig_dtype *in, ig_dtype to)
         if (in[k] == IG_C64) return -1;
     if (r->op == OP_astype) return to == IG_C64 ? -1 : (int)to;
     if (in_family(r, "unary_bool") || in_family(r, "compare")) return IG_BOOL;
-    if (in_family(r, "unary_float") || in_family(r, "binary_float")) return is_float(t) ? (int)t : IG_F32;
+    if (in_family(r, "unary_float") || in_family(r, "binary_float"))
+        return is_float(t) ? (int)t : IG_F32;
     if (r->op == OP_negative && t == IG_BOOL) return -1;
     if (!in_family(r, "bitwise")) return t;
     if (is_float(t)) return -1;
@@ -113,7 +117,8 @@ static int result_type(const row *r, const ig_dtype *in, ig_dtype to)
     return shift && t == IG_BOOL ? IG_U8 : (int)t;
 }
 
-/* x rounded to p bits of significand with the smallest exponent emin (of the last subnormal bit), to nearest even. */
+/* x rounded to p bits of significand with the smallest exponent emin (of the last subnormal
+ * bit), to nearest even. */
 static double round_to(double x, int p, int emin, double largest)
 {
     int e;
@@ -144,18 +149,32 @@ static double wrap(double x, ig_dtype t)
 static bool is_exact(op_code op)
 {
     switch (op) {
-    case OP_negative: case OP_abs: case OP_sign: case OP_square: case OP_sqrt: case OP_reciprocal: case OP_floor:
-    case OP_ceil: case OP_rint: case OP_astype: case OP_add: case OP_subtract: case OP_multiply: case OP_divide:
-    case OP_maximum: case OP_minimum: case OP_where: case OP_clip:
-        return true;
-    default:
-        return false;
+    case OP_negative:
+    case OP_abs:
+    case OP_sign:
+    case OP_square:
+    case OP_sqrt:
+    case OP_reciprocal:
+    case OP_floor:
+    case OP_ceil:
+    case OP_rint:
+    case OP_astype:
+    case OP_add:
+    case OP_subtract:
+    case OP_multiply:
+    case OP_divide:
+    case OP_maximum:
+    case OP_minimum:
+    case OP_where:
+    case OP_clip: return true;
+    default: return false;
     }
 }
 
 static double want_of(const row *r, ig_dtype out, ig_dtype common, const double *x)
 {
-    bool by_zero = (r->op == OP_floor_divide || r->op == OP_remainder) && !is_float(common) && x[1] == 0;
+    bool by_zero =
+        (r->op == OP_floor_divide || r->op == OP_remainder) && !is_float(common) && x[1] == 0;
     double y = by_zero ? 0 : r->ref(x[0], x[1], x[2]);
     if (r->op == OP_astype && !is_float(out)) { /* truncates, saturates */
         int bits = (int)ig_dtype_size(out) * 8 - dtype_is_signed_int(out);
@@ -170,8 +189,13 @@ static bool close_enough(const row *r, ig_dtype out, double got, double want)
 {
     if (got == want || (got != got && want != want)) return true;
     if (!is_float(out) || is_exact(r->op)) return false;
-    double rel = out == IG_F64 ? 0x1p-48 : out == IG_F32 ? 0x1p-20 : out == IG_F16 ? 0x1p-10 : 0x1p-7;
-    double tiny = out == IG_F16 ? 0x1p-24 : out == IG_F64 ? 0x1p-48 : 0x1p-22; /* beside a zero of sin, cos, log */
+    double rel = out == IG_F64   ? 0x1p-48
+                 : out == IG_F32 ? 0x1p-20
+                 : out == IG_F16 ? 0x1p-10
+                                 : 0x1p-7;
+    double tiny = out == IG_F16   ? 0x1p-24
+                  : out == IG_F64 ? 0x1p-48
+                                  : 0x1p-22; /* beside a zero of sin, cos, log */
     return fabs(got - want) <= rel * fabs(want) + tiny;
 }
 
@@ -186,12 +210,16 @@ static ig_array make_input(ig_dtype t, int how, double lo, double hi, uint32_t s
     switch (how) {
     case 0: return arrays_spread(t, DIMS(5, 7), lo, hi, seed);
     case 1: return ig_transpose(arrays_spread(t, DIMS(7, 5), lo, hi, seed), NO_AXES);
-    case 2: return ig_slice(arrays_spread(t, DIMS(11, 15), lo, hi, seed), DIMS(9, 13), DIMS(-12, -16), DIMS(-2, -2));
+    case 2:
+        return ig_slice(arrays_spread(t, DIMS(11, 15), lo, hi, seed), DIMS(9, 13), DIMS(-12, -16),
+                        DIMS(-2, -2));
     case 3: return arrays_spread(t, DIMS(7), lo, hi, seed);
     case 4: return arrays_spread(t, DIMS(5, 1), lo, hi, seed);
     case 5: return arrays_spread(t, NULL, 0, lo, hi, seed);
     case 6: return ig_broadcast_to(arrays_spread(t, DIMS(5, 1), lo, hi, seed), DIMS(5, 7));
-    default: return ig_slice(arrays_spread(t, DIMS(1, 9), lo, hi, seed), DIMS(0, 1), DIMS(1, 8), DIMS(1, 1));
+    default:
+        return ig_slice(arrays_spread(t, DIMS(1, 9), lo, hi, seed), DIMS(0, 1), DIMS(1, 8),
+                        DIMS(1, 1));
     }
 }
 
@@ -209,8 +237,8 @@ static void compare(const row *r, ig_array y, const ig_array *in, ig_dtype out, 
         double v[3] = {x[0][i], x[1] ? x[1][i] : -INFINITY, x[2] ? x[2][i] : INFINITY};
         double want = want_of(r, out, common, v);
         if (!close_enough(r, out, got[i], want))
-            fail_msg("%s(%.9g, %.9g, %.9g) of %s to %s is %.17g, not %.17g", r->name, v[0], v[1], v[2],
-                     ig_dtype_name(common), ig_dtype_name(out), got[i], want);
+            fail_msg("%s(%.9g, %.9g, %.9g) of %s to %s is %.17g, not %.17g", r->name, v[0], v[1],
+                     v[2], ig_dtype_name(common), ig_dtype_name(out), got[i], want);
     }
     for (int k = 0; k < 3; k++) free(x[k]);
     free(got);
@@ -223,7 +251,8 @@ static void check_row(const row *r, const ig_dtype *types, ig_dtype to, int how)
     int want = result_type(r, types, to);
     for (int k = 0; k < r->n_in; k++) {
         ig_dtype t = types[k] == IG_C64 ? IG_F32 : types[k];
-        in[k] = make_input(t, k == 0 ? how % 3 : (how / (k * 3)) % N_LAYOUTS, low_of(r, t), r->hi, (uint32_t)(how + k));
+        in[k] = make_input(t, k == 0 ? how % 3 : (how / (k * 3)) % N_LAYOUTS, low_of(r, t), r->hi,
+                           (uint32_t)(how + k));
         if (types[k] == IG_C64) in[k] = ig_full(DIMS(5, 7), 1, IG_C64);
     }
     ig_array y = apply(r, in, to);
@@ -232,8 +261,8 @@ static void check_row(const row *r, const ig_dtype *types, ig_dtype to, int how)
     } else {
         if (ig_is_empty(y)) fail_msg("%s: %s", r->name, ig_error_message());
         if ((int)ig_type(y) != want)
-            fail_msg("%s of %s and %s gives %s", r->name, ig_dtype_name(types[0]), ig_dtype_name(types[1]),
-                     ig_dtype_name(ig_type(y)));
+            fail_msg("%s of %s and %s gives %s", r->name, ig_dtype_name(types[0]),
+                     ig_dtype_name(types[1]), ig_dtype_name(ig_type(y)));
         arrays_dims(y, result_dims, 2);
         compare(r, y, in, (ig_dtype)want, common_type(r, types));
     }
@@ -247,8 +276,10 @@ TEST(values_types_and_shapes_follow_the_row_for_every_dtype_and_layout)
         for (int a = 0; a < IG_N_DTYPES; a++)
             for (int b = 0; b < IG_N_DTYPES; b++) {
                 const row *r = &rows[i];
-                ig_dtype types[3] = {(ig_dtype)a, (ig_dtype)b, (ig_dtype)((b + 5) % (IG_N_DTYPES - 1))};
-                if (r->op == OP_where) types[0] = IG_BOOL, types[1] = (ig_dtype)a, types[2] = (ig_dtype)b;
+                ig_dtype types[3] = {(ig_dtype)a, (ig_dtype)b,
+                                     (ig_dtype)((b + 5) % (IG_N_DTYPES - 1))};
+                if (r->op == OP_where)
+                    types[0] = IG_BOOL, types[1] = (ig_dtype)a, types[2] = (ig_dtype)b;
                 if (r->n_in == 1 && r->op != OP_astype && b != a) continue;
                 check_row(r, types, (ig_dtype)b, how++);
             }
@@ -256,8 +287,12 @@ TEST(values_types_and_shapes_follow_the_row_for_every_dtype_and_layout)
 
 TEST(result_types_are_those_of_mlx)
 {
-    const struct { const mlx_rule *rules; size_t n; int n_in; } sets[] = {
-        {mlx_unary_rules, N_ELEM(mlx_unary_rules), 1}, {mlx_binary_rules, N_ELEM(mlx_binary_rules), 2}};
+    const struct {
+        const mlx_rule *rules;
+        size_t n;
+        int n_in;
+    } sets[] = {{mlx_unary_rules, N_ELEM(mlx_unary_rules), 1},
+                {mlx_binary_rules, N_ELEM(mlx_binary_rules), 2}};
     for (size_t s = 0; s < N_ELEM(sets); s++)
         for (size_t i = 0; i < sets[s].n; i++)
             for (int t = 0; t < IG_C64; t++) {
@@ -265,11 +300,13 @@ TEST(result_types_are_those_of_mlx)
                 int k = 0;
                 while (k < n_rows && strcmp(rows[k].name, m->op) != 0) k++;
                 assert_true(k < n_rows);
-                ig_array x = ig_full(DIMS(2), 1, (ig_dtype)t), y = apply(&rows[k], (ig_array[]){x, x}, IG_BOOL);
+                ig_array x = ig_full(DIMS(2), 1, (ig_dtype)t),
+                         y = apply(&rows[k], (ig_array[]){x, x}, IG_BOOL);
                 int got = ig_is_empty(y) ? -1 : (int)ig_type(y);
                 ig_error_clear();
                 if (got != m->result[t])
-                    fail_msg("%s of %s: %d here, %d in MLX", m->op, ig_dtype_name((ig_dtype)t), got, m->result[t]);
+                    fail_msg("%s of %s: %d here, %d in MLX", m->op, ig_dtype_name((ig_dtype)t), got,
+                             m->result[t]);
             }
 }
 
@@ -289,10 +326,11 @@ TEST(shapes_that_do_not_broadcast_are_refused_by_name)
     for (int i = 0; i < n_rows; i++) {
         const row *r = &rows[i];
         ig_dtype t = in_family(r, "bitwise") ? IG_I32 : IG_F32;
-        ig_array in[3] = {ig_full(DIMS(2, 3), 1, t), ig_full(DIMS(4), 1, t), ig_full(DIMS(1), 1, t)};
+        ig_array in[3] = {ig_full(DIMS(2, 3), 1, t), ig_full(DIMS(4), 1, t),
+                          ig_full(DIMS(1), 1, t)};
         if (r->n_in == 1) continue;
-        snprintf(want, sizeof want, "%s: %s %s [2, 3] and %s %s [4]", r->name, op_in_name(r->op, 0), ig_dtype_name(t),
-                 op_in_name(r->op, 1), ig_dtype_name(t));
+        snprintf(want, sizeof want, "%s: %s %s [2, 3] and %s %s [4]", r->name, op_in_name(r->op, 0),
+                 ig_dtype_name(t), op_in_name(r->op, 1), ig_dtype_name(t));
         assert_refused(apply(r, in, t), IG_ESHAPE, want);
     }
 }
@@ -323,7 +361,8 @@ TEST(every_instruction_set_gives_the_bits_of_ref)
             ig_array in[3], y[8];
             int n = 0;
             if (in_family(r, "bitwise") && is_float(types[k])) continue;
-            for (int j = 0; j < 3; j++) in[j] = mixed(types[k], low_of(r, types[k]), r->hi, (uint32_t)j);
+            for (int j = 0; j < 3; j++)
+                in[j] = mixed(types[k], low_of(r, types[k]), r->hi, (uint32_t)j);
             for (const char *const *isa = ig_device_isas(); *isa && n < 8; isa++) {
                 assert_ok(ig_device_set_isa(*isa));
                 y[n] = apply(r, in, IG_BF16);
@@ -341,7 +380,8 @@ static int pick(int n)
     return (int)((random_state >> 16) % (uint32_t)n);
 }
 
-/* A random graph of elementwise operations over some inputs; each node evaluated by itself when `each`. */
+/* A random graph of elementwise operations over some inputs; each node evaluated by itself when
+ * `each`. */
 static ig_array random_graph(uint32_t seed, const ig_array *in, int n_in, bool each)
 {
     ig_array v[40];
@@ -370,9 +410,10 @@ TEST(fused_programs_give_the_bits_of_one_operation_at_a_time)
         ig_scope *s = ig_scope_open();
         ig_array in[4];
         random_state = seed * 77 + 5;
-        for (int k = 0; k < 4; k++) in[k] = arrays_spread(types[pick(6)], DIMS(4, 301), -3, 3, seed + (uint32_t)k);
-        in[3] = ig_slice(ig_transpose(arrays_spread(IG_F32, DIMS(301, 8), -3, 3, 9), NO_AXES), DIMS(0, 0), DIMS(8, 301),
-                         DIMS(2, 1));
+        for (int k = 0; k < 4; k++)
+            in[k] = arrays_spread(types[pick(6)], DIMS(4, 301), -3, 3, seed + (uint32_t)k);
+        in[3] = ig_slice(ig_transpose(arrays_spread(IG_F32, DIMS(301, 8), -3, 3, 9), NO_AXES),
+                         DIMS(0, 0), DIMS(8, 301), DIMS(2, 1));
         assert_ok(ig_device_set_isa("ref"));
         ig_array want = random_graph(seed, in, 4, true);
         for (const char *const *isa = ig_device_isas(); *isa; isa++) {

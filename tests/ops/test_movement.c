@@ -35,11 +35,13 @@ TEST(contiguous_keeps_values_of_every_size)
 {
     static const ig_dtype types[] = {IG_U8, IG_F16, IG_F32, IG_F64, IG_BOOL};
     for (size_t k = 0; k < sizeof types / sizeof types[0]; k++) {
-        ig_array a = arrays_spread(types[k], DIMS(4, 3, 5), 0, 100, 1), t = ig_transpose(a, AXES(2, 0, 1));
+        ig_array a = arrays_spread(types[k], DIMS(4, 3, 5), 0, 100, 1),
+                 t = ig_transpose(a, AXES(2, 0, 1));
         arrays_same_bits(ig_transpose(ig_contiguous(t), AXES(1, 2, 0)), a, ig_dtype_name(types[k]));
     }
     const float z[4] = {1, 2, 3, 4};
-    ig_array c = ig_array_copy(z, IG_C64, DIMS(2)), r = ig_contiguous(ig_slice(c, DIMS(1), DIMS(-3), DIMS(-1)));
+    ig_array c = ig_array_copy(z, IG_C64, DIMS(2)),
+             r = ig_contiguous(ig_slice(c, DIMS(1), DIMS(-3), DIMS(-1)));
     const float *p;
     assert_ok(ig_data(r, (const void **)&p));
     assert_float_equal(p[0], 3, 0);
@@ -52,17 +54,20 @@ TEST(concatenate_joins_along_any_axis_and_promotes)
     ig_array y = ig_concatenate((ig_array[]){a, b}, 2, 1);
     assert_int_equal(ig_type(y), IG_F32);
     assert_elements(y, 1, 2, 5.5, 3, 4, 6.5);
-    assert_elements(ig_concatenate((ig_array[]){a, ig_transpose(a, NO_AXES)}, 2, 0), 1, 2, 3, 4, 1, 3, 2, 4);
+    assert_elements(ig_concatenate((ig_array[]){a, ig_transpose(a, NO_AXES)}, 2, 0), 1, 2, 3, 4, 1,
+                    3, 2, 4);
     ig_array empty = ig_full(DIMS(0, 2), 0, IG_I32);
     assert_elements(ig_concatenate((ig_array[]){empty, a, empty}, 3, -2), 1, 2, 3, 4);
-    assert_refused(ig_concatenate((ig_array[]){a, b}, 2, 0), IG_ESHAPE,
-                   "concatenate: arguments arrays int32 [2, 2] and arrays float32 [2, 1]: they may differ along");
+    assert_refused(
+        ig_concatenate((ig_array[]){a, b}, 2, 0), IG_ESHAPE,
+        "concatenate: arguments arrays int32 [2, 2] and arrays float32 [2, 1]: they may differ along");
     assert_refused(ig_concatenate((ig_array[]){a, a}, 2, 2), IG_EINVAL, "axis 2 is out of range");
     assert_refused(ig_concatenate(NULL, 0, 0), IG_EINVAL, "concatenate: an empty list");
     assert_true(ig_is_empty(ig_concatenate((ig_array[]){a, {0}}, 2, 0)));
     ig_array many[65];
     for (int i = 0; i < 65; i++) many[i] = a;
-    assert_refused(ig_concatenate(many, 65, 0), IG_EINVAL, "more inputs than an operation can take (64)");
+    assert_refused(ig_concatenate(many, 65, 0), IG_EINVAL,
+                   "more inputs than an operation can take (64)");
     assert_dims(ig_concatenate(many, 64, 0), 128, 2);
 }
 
@@ -103,7 +108,8 @@ TEST(indices_must_be_integers)
 {
     ig_array a = F32(1, 2);
     assert_refused(ig_take(a, F32(0), 0), IG_EDTYPE, "take: argument indices is float32 [1]");
-    assert_refused(ig_take_along_axis(a, ig_full(DIMS(2), 1, IG_BOOL), 0), IG_EDTYPE, "indices is bool [2]");
+    assert_refused(ig_take_along_axis(a, ig_full(DIMS(2), 1, IG_BOOL), 0), IG_EDTYPE,
+                   "indices is bool [2]");
     assert_refused(ig_put_rows(a, F32(0), F32(0)), IG_EDTYPE, "put_rows: argument indices");
     assert_refused(ig_take(ig_scalar_f32(1), I32(0), 0), IG_ESHAPE, "a scalar has no axis");
 }
@@ -116,20 +122,27 @@ TEST(put_rows_replaces_rows_and_the_last_of_equal_indices_wins)
     assert_elements(ig_put_rows(a, I32(-1, 3, -4), SHAPED(F32(9), 1, 1)), 0, 1, 2, 3, 9, 9);
     assert_elements(ig_put_rows(a, I32(0), SHAPED(I32(5, 6), 1, 2)), 5, 6, 2, 3, 4, 5);
     assert_elements(a, 0, 1, 2, 3, 4, 5); /* the argument is a value */
-    assert_refused(ig_put_rows(a, I32(0, 1), SHAPED(F32(1, 2, 3), 1, 3)), IG_ESHAPE, "does not broadcast to float32 [2, 2]");
-    assert_refused(ig_put_rows(ig_scalar_f32(1), I32(0), F32(1)), IG_ESHAPE, "put_rows: argument a is float32 []");
+    assert_refused(ig_put_rows(a, I32(0, 1), SHAPED(F32(1, 2, 3), 1, 3)), IG_ESHAPE,
+                   "does not broadcast to float32 [2, 2]");
+    assert_refused(ig_put_rows(ig_scalar_f32(1), I32(0), F32(1)), IG_ESHAPE,
+                   "put_rows: argument a is float32 []");
 }
 
 TEST(slice_update_replaces_a_strided_box)
 {
     ig_array a = ig_full(DIMS(3, 4), 0, IG_F32);
-    assert_elements(ig_slice_update(a, SHAPED(F32(1, 2, 3, 4), 2, 2), DIMS(0, 1), DIMS(3, 4), DIMS(2, 2)), 0, 1, 0, 2, 0, 0, 0,
-                    0, 0, 3, 0, 4);
-    assert_elements(ig_slice_update(a, F32(7, 8), DIMS(1, 3), DIMS(2, 1), DIMS(1, -1)), 0, 0, 0, 0, 0, 0, 8, 7, 0, 0, 0, 0);
-    assert_elements(ig_slice_update(a, ig_scalar_i32(1), DIMS(0, 0), DIMS(1, 4), DIMS(1, 1)), 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0);
+    assert_elements(
+        ig_slice_update(a, SHAPED(F32(1, 2, 3, 4), 2, 2), DIMS(0, 1), DIMS(3, 4), DIMS(2, 2)), 0, 1,
+        0, 2, 0, 0, 0, 0, 0, 3, 0, 4);
+    assert_elements(ig_slice_update(a, F32(7, 8), DIMS(1, 3), DIMS(2, 1), DIMS(1, -1)), 0, 0, 0, 0,
+                    0, 0, 8, 7, 0, 0, 0, 0);
+    assert_elements(ig_slice_update(a, ig_scalar_i32(1), DIMS(0, 0), DIMS(1, 4), DIMS(1, 1)), 1, 1,
+                    1, 1, 0, 0, 0, 0, 0, 0, 0, 0);
     assert_elements(a, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
-    assert_refused(ig_slice_update(a, F32(1, 2, 3), DIMS(0, 0), DIMS(1, 2), DIMS(1, 1)), IG_ESHAPE, "does not broadcast");
-    assert_refused(ig_slice_update(a, F32(1), DIMS(0), DIMS(1), DIMS(1)), IG_ESHAPE, "slice_update: argument a is");
+    assert_refused(ig_slice_update(a, F32(1, 2, 3), DIMS(0, 0), DIMS(1, 2), DIMS(1, 1)), IG_ESHAPE,
+                   "does not broadcast");
+    assert_refused(ig_slice_update(a, F32(1), DIMS(0), DIMS(1), DIMS(1)), IG_ESHAPE,
+                   "slice_update: argument a is");
 }
 
 TEST(updates_of_a_dying_array_write_in_place)

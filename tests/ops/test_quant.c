@@ -1,4 +1,5 @@
-/* Quantisation: codes, scales and biases are MLX's bit for bit; products follow the orders of docs/numerics.md, recomputed here. */
+/* Quantisation: codes, scales and biases are MLX's bit for bit; products follow the orders of
+ * docs/numerics.md, recomputed here. */
 #include <math.h>
 #include "base/half.h"
 #include "ingot/device.h"
@@ -33,20 +34,27 @@ static void check_bytes(ig_array a, const void *want, size_t n_bytes, const char
     if (memcmp(got, want, n_bytes) != 0) fail_msg("%s differ from MLX's", what);
 }
 
-#define CHECK(type, tag, group, bits)                                                                       \
-    do {                                                                                                    \
-        ig_quantized q = ig_quantize(weights(type), group, bits);                                           \
-        check_bytes(q.codes, mlx_codes_##tag##_##group##_##bits, sizeof mlx_codes_##tag##_##group##_##bits,  \
-                    "codes " #tag " " #group " " #bits);                                                    \
-        check_bytes(q.scales, mlx_scales_##tag##_##group##_##bits, sizeof mlx_scales_##tag##_##group##_##bits, \
-                    "scales " #tag " " #group " " #bits);                                                   \
-        check_bytes(q.biases, mlx_biases_##tag##_##group##_##bits, sizeof mlx_biases_##tag##_##group##_##bits, \
-                    "biases " #tag " " #group " " #bits);                                                   \
+#define CHECK(type, tag, group, bits)                              \
+    do {                                                           \
+        ig_quantized q = ig_quantize(weights(type), group, bits);  \
+        check_bytes(q.codes, mlx_codes_##tag##_##group##_##bits,   \
+                    sizeof mlx_codes_##tag##_##group##_##bits,     \
+                    "codes " #tag " " #group " " #bits);           \
+        check_bytes(q.scales, mlx_scales_##tag##_##group##_##bits, \
+                    sizeof mlx_scales_##tag##_##group##_##bits,    \
+                    "scales " #tag " " #group " " #bits);          \
+        check_bytes(q.biases, mlx_biases_##tag##_##group##_##bits, \
+                    sizeof mlx_biases_##tag##_##group##_##bits,    \
+                    "biases " #tag " " #group " " #bits);          \
     } while (0)
-#define CHECK_GROUP(group)                                                                                  \
-    do {                                                                                                    \
-        CHECK(IG_F32, f32, group, 2); CHECK(IG_F32, f32, group, 3); CHECK(IG_F32, f32, group, 4);           \
-        CHECK(IG_F32, f32, group, 5); CHECK(IG_F32, f32, group, 6); CHECK(IG_F32, f32, group, 8);           \
+#define CHECK_GROUP(group)            \
+    do {                              \
+        CHECK(IG_F32, f32, group, 2); \
+        CHECK(IG_F32, f32, group, 3); \
+        CHECK(IG_F32, f32, group, 4); \
+        CHECK(IG_F32, f32, group, 5); \
+        CHECK(IG_F32, f32, group, 6); \
+        CHECK(IG_F32, f32, group, 8); \
     } while (0)
 
 TEST(codes_scales_and_biases_are_those_of_mlx)
@@ -67,15 +75,18 @@ TEST(codes_scales_and_biases_are_those_of_mlx)
 typedef struct matrix {
     int64_t n, k;
     int group, bits;
-    float *value;    /* fma(s, q, b) */
+    float *value; /* fma(s, q, b) */
     int *code;
-    float *s, *b;    /* [n, k / group] */
+    float *s, *b; /* [n, k / group] */
 } matrix;
 
 static matrix read_matrix(ig_quantized q)
 {
     const uint8_t *p;
-    matrix m = {.n = ig_dim(q.scales, 0), .k = ig_dim(q.scales, 1) * q.group, .group = q.group, .bits = q.bits};
+    matrix m = {.n = ig_dim(q.scales, 0),
+                .k = ig_dim(q.scales, 1) * q.group,
+                .group = q.group,
+                .bits = q.bits};
     size_t n = (size_t)(m.n * m.k), groups = n / (size_t)m.group;
     m.value = malloc(n * sizeof(float));
     m.code = malloc(n * sizeof(int));
@@ -87,7 +98,8 @@ static matrix read_matrix(ig_quantized q)
     for (size_t i = 0; i < n; i++) { /* one little-endian stream of bits; rows are whole words */
         size_t at = i * (size_t)m.bits;
         m.code[i] = 0;
-        for (size_t k = 0; k < (size_t)m.bits; k++) m.code[i] |= (p[(at + k) / 8] >> ((at + k) % 8) & 1) << k;
+        for (size_t k = 0; k < (size_t)m.bits; k++)
+            m.code[i] |= (p[(at + k) / 8] >> ((at + k) % 8) & 1) << k;
         m.value[i] = fmaf(m.s[i / (size_t)m.group], (float)m.code[i], m.b[i / (size_t)m.group]);
     }
     return m;
@@ -114,8 +126,8 @@ static void expect_f32(ig_array a, const float *want, const char *what, int bits
     assert_ok(ig_data(a, (const void **)&got));
     for (int64_t i = 0; i < ig_size(a); i++)
         if (memcmp(&got[i], &want[i], 4) != 0 && !(got[i] != got[i] && want[i] != want[i]))
-            fail_msg("%s, %s, %d bits, group %d: element %lld is %a, not %a", ig_device_isa(), what, bits, group, (long long)i,
-                     (double)got[i], (double)want[i]);
+            fail_msg("%s, %s, %d bits, group %d: element %lld is %a, not %a", ig_device_isa(), what,
+                     bits, group, (long long)i, (double)got[i], (double)want[i]);
 }
 
 static void for_every_format(void (*check)(int group, int bits))
@@ -143,7 +155,8 @@ static void check_dequantize(int group, int bits)
     ig_array ids = I32(4, 0, 7, -1, 2), rows = ig_take_quantized(q, ids);
     float *want = malloc(5 * 384 * sizeof *want);
     const int at[5] = {4, 0, -1, -1, 2}; /* 7 and -1 are outside */
-    for (int i = 0; i < 5 * 384; i++) want[i] = at[i / 384] < 0 ? (float)NAN : m.value[at[i / 384] * 384 + i % 384];
+    for (int i = 0; i < 5 * 384; i++)
+        want[i] = at[i / 384] < 0 ? (float)NAN : m.value[at[i / 384] * 384 + i % 384];
     assert_dims(rows, 5, 384);
     expect_f32(rows, want, "take_quantized", bits, group);
     free(want);
@@ -158,7 +171,8 @@ static float dot_in_order(const float *x, const float *y, int64_t n)
     float total = 0;
     for (int64_t block = 0; block < n; block += 4096) {
         float p[64] = {0};
-        for (int64_t i = block; i < n && i < block + 4096; i++) p[i % 64] = fmaf(x[i], y[i], p[i % 64]);
+        for (int64_t i = block; i < n && i < block + 4096; i++)
+            p[i % 64] = fmaf(x[i], y[i], p[i % 64]);
         for (int half = 32; half; half /= 2)
             for (int i = 0; i < half; i++) p[i] += p[i + half];
         total += p[0];
@@ -176,7 +190,8 @@ static void check_exact_product(int group, int bits)
     float want[T * N];
     assert_ok(ig_data(x, (const void **)&xs));
     for (int t = 0; t < T; t++)
-        for (int n = 0; n < N; n++) want[t * N + n] = dot_in_order(xs + t * COLS, m.value + n * COLS, COLS);
+        for (int n = 0; n < N; n++)
+            want[t * N + n] = dot_in_order(xs + t * COLS, m.value + n * COLS, COLS);
     expect_f32(ig_quantized_matmul(x, q, true), want, "quantized_matmul", bits, group);
     matrix_done(&m);
 }
@@ -194,7 +209,8 @@ TEST(the_product_without_transposition_equals_the_dequantised_one)
         matrix m = read_matrix(q);
         for (int i = 0; i < 6 * 128; i++) {
             double want = 0;
-            for (int n = 0; n < 70; n++) want += xs[i / 128 * 70 + n] * (double)m.value[n * 128 + i % 128];
+            for (int n = 0; n < 70; n++)
+                want += xs[i / 128 * 70 + n] * (double)m.value[n * 128 + i % 128];
             assert_true(fabs(got[i] - want) < 1e-4);
         }
         free(got);
@@ -214,7 +230,8 @@ typedef struct record {
 static record record_of(const uint8_t *p, int64_t k, int group)
 {
     int64_t codes = (k + 3) / 4 * 4, n_d = (k + group - 1) / group;
-    return (record){(const int8_t *)p, (const float *)(p + codes), (const int32_t *)(p + codes + 4 * n_d)};
+    return (record){(const int8_t *)p, (const float *)(p + codes),
+                    (const int32_t *)(p + codes + 4 * n_d)};
 }
 
 static void check_rows8(int group, int bits)
@@ -257,15 +274,16 @@ TEST(int8_rows_of_tiny_and_broken_values_are_defined)
     v[32] = NAN;
     v[33] = 1;
     const uint8_t *p;
-    assert_ok(ig_data(ig_int8_rows(ig_array_copy(v, IG_F32, DIMS(1, 64)), 32).rec, (const void **)&p));
+    assert_ok(
+        ig_data(ig_int8_rows(ig_array_copy(v, IG_F32, DIMS(1, 64)), 32).rec, (const void **)&p));
     record r = record_of(p, 64, 32);
     assert_float_equal(r.d[0], 0, 0);
     assert_true(r.d[1] != r.d[1]);
     for (int i = 0; i < 64; i++) assert_int_equal(r.code[i], 0);
 }
 
-/* The order of the contract: per weight group p = b*S, u = fma(s, I, p), acc[c] = fma(d, u, acc[c]), c = (first index / 64) mod 16,
- * groups ascending; the 16 classes folded 8-4-2-1. */
+/* The order of the contract: per weight group p = b*S, u = fma(s, I, p), acc[c] = fma(d, u,
+ * acc[c]), c = (first index / 64) mod 16, groups ascending; the 16 classes folded 8-4-2-1. */
 static float product_in_classes(const matrix *m, int64_t n, record x, int act_group)
 {
     float acc[16] = {0};
@@ -302,8 +320,8 @@ static void check_integer_product(int group, int bits)
             assert_ok(ig_data(x.rec, (const void **)&p));
             for (int t = 0; t < t_max; t++)
                 for (int n = 0; n < N; n++)
-                    want[t * N + n] =
-                        product_in_classes(&m, n, record_of(p + t * ig_rows8_bytes(COLS, act), COLS, act), act);
+                    want[t * N + n] = product_in_classes(
+                        &m, n, record_of(p + t * ig_rows8_bytes(COLS, act), COLS, act), act);
             expect_f32(ig_quantized_matmul_rows8(x, q), want, "rows8 product", bits, group);
             free(want);
             matrix_done(&m);
@@ -315,9 +333,11 @@ TEST(the_integer_product_is_added_in_sixteen_classes) { for_every_format(check_i
 TEST(fused_pairs_give_the_bits_of_their_parts)
 {
     ig_quantized q = sample(40, 256, 64, 4, IG_F16);
-    ig_array x = arrays_spread(IG_F32, DIMS(5, 256), -2, 2, 9), w = arrays_spread(IG_F32, DIMS(256), 0.5, 2, 1);
+    ig_array x = arrays_spread(IG_F32, DIMS(5, 256), -2, 2, 9),
+             w = arrays_spread(IG_F32, DIMS(256), 0.5, 2, 1);
     ig_array residual = arrays_spread(IG_F32, DIMS(5, 40), -2, 2, 3);
-    ig_array fused = ig_add(ig_quantized_matmul_rows8(ig_int8_rows(ig_rms_norm(x, w, 1e-5), 64), q), residual);
+    ig_array fused =
+        ig_add(ig_quantized_matmul_rows8(ig_int8_rows(ig_rms_norm(x, w, 1e-5), 64), q), residual);
     ig_array silu = ig_int8_rows(ig_multiply(ig_silu(x), x), 64).rec;
     assert_ok(ig_eval((ig_array[]){fused, silu}, 2));
 
@@ -334,27 +354,38 @@ TEST(fused_pairs_give_the_bits_of_their_parts)
 
 TEST(mismatched_quantised_arguments_are_refused_by_name)
 {
-    ig_array w = arrays_spread(IG_F32, DIMS(4, 128), -1, 1, 1), x = arrays_spread(IG_F32, DIMS(2, 128), -1, 1, 1);
+    ig_array w = arrays_spread(IG_F32, DIMS(4, 128), -1, 1, 1),
+             x = arrays_spread(IG_F32, DIMS(2, 128), -1, 1, 1);
     ig_quantized q = ig_quantize(w, 64, 4), bad = q;
-    assert_refused(ig_quantize(w, 48, 4).codes, IG_EINVAL, "quantize: group is 48, possible are 32, 64 and 128");
+    assert_refused(ig_quantize(w, 48, 4).codes, IG_EINVAL,
+                   "quantize: group is 48, possible are 32, 64 and 128");
     assert_refused(ig_quantize(w, 64, 7).codes, IG_EINVAL, "quantize: bits is 7");
-    assert_refused(ig_quantize(arrays_spread(IG_F32, DIMS(4, 96), -1, 1, 1), 64, 4).codes, IG_ESHAPE,
+    assert_refused(ig_quantize(arrays_spread(IG_F32, DIMS(4, 96), -1, 1, 1), 64, 4).codes,
+                   IG_ESHAPE,
                    "argument w is float32 [4, 96]: its rows are not a multiple of the group 64");
     assert_refused(ig_quantize(F32(1), 32, 4).codes, IG_ESHAPE, "a matrix [..., N, K] is needed");
-    assert_refused(ig_quantize(ig_astype(w, IG_I32), 32, 4).codes, IG_EDTYPE, "quantize: argument w is int32");
+    assert_refused(ig_quantize(ig_astype(w, IG_I32), 32, 4).codes, IG_EDTYPE,
+                   "quantize: argument w is int32");
     bad.bits = 8;
-    assert_refused(ig_dequantize(bad), IG_ESHAPE, "dequantize: arguments w.codes uint32 [4, 16] and w.scales float32 [4, 2]: the columns");
+    assert_refused(
+        ig_dequantize(bad), IG_ESHAPE,
+        "dequantize: arguments w.codes uint32 [4, 16] and w.scales float32 [4, 2]: the columns");
     bad = q;
     bad.biases = ig_astype(q.biases, IG_F16);
     assert_refused(ig_dequantize(bad), IG_ESHAPE, "scales and biases must be alike");
-    assert_refused(ig_quantized_matmul(arrays_spread(IG_F32, DIMS(2, 64), -1, 1, 1), q, true), IG_ESHAPE,
-                   "quantized_matmul: arguments x float32 [2, 64] and w.codes uint32 [4, 16]: the inner dimensions differ");
-    assert_refused(ig_quantized_matmul_rows8(ig_int8_rows(x, 32), q), IG_EINVAL, "rows' group 32 is below the matrix's group 64");
-    assert_refused(ig_quantized_matmul_rows8(ig_int8_rows(x, 64), ig_quantize(w, 64, 5)), IG_EINVAL, "w has 5 bits");
+    assert_refused(
+        ig_quantized_matmul(arrays_spread(IG_F32, DIMS(2, 64), -1, 1, 1), q, true), IG_ESHAPE,
+        "quantized_matmul: arguments x float32 [2, 64] and w.codes uint32 [4, 16]: the inner dimensions differ");
+    assert_refused(ig_quantized_matmul_rows8(ig_int8_rows(x, 32), q), IG_EINVAL,
+                   "rows' group 32 is below the matrix's group 64");
+    assert_refused(ig_quantized_matmul_rows8(ig_int8_rows(x, 64), ig_quantize(w, 64, 5)), IG_EINVAL,
+                   "w has 5 bits");
     ig_rows8 narrow = ig_int8_rows(arrays_spread(IG_F32, DIMS(2, 64), -1, 1, 1), 64);
     assert_refused(ig_quantized_matmul_rows8(narrow, q), IG_ESHAPE, "rows of 64 columns");
-    assert_refused(ig_take_quantized(q, F32(0)), IG_EDTYPE, "take_quantized: argument ids is float32 [1]");
-    assert_refused(ig_int8_rows(F32(1), 64).rec, IG_ESHAPE, "int8_rows: argument x is float32 [1]: it must have 2 dimensions");
+    assert_refused(ig_take_quantized(q, F32(0)), IG_EDTYPE,
+                   "take_quantized: argument ids is float32 [1]");
+    assert_refused(ig_int8_rows(F32(1), 64).rec, IG_ESHAPE,
+                   "int8_rows: argument x is float32 [1]: it must have 2 dimensions");
 }
 
 int main(void)

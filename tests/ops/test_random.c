@@ -14,15 +14,21 @@ static void expect_words(ig_array a, const uint32_t *want, size_t n_bytes, const
 }
 
 #define KEY(tag) arrays_vector(IG_U32, mlx_key_##tag, sizeof mlx_key_##tag)
-#define CHECK_KEY(tag)                                                                                       \
-    do {                                                                                                     \
-        ig_array key = KEY(tag);                                                                             \
-        expect_words(ig_random_split(key, 3), mlx_split_##tag, sizeof mlx_split_##tag, "split " #tag);       \
-        expect_words(ig_random_bits(key, DIMS(3, 2)), mlx_split_##tag, sizeof mlx_split_##tag, "bits " #tag); \
-        CHECK_UNIFORM(tag, 1); CHECK_UNIFORM(tag, 2); CHECK_UNIFORM(tag, 7); CHECK_UNIFORM(tag, 16);         \
+#define CHECK_KEY(tag)                                                                         \
+    do {                                                                                       \
+        ig_array key = KEY(tag);                                                               \
+        expect_words(ig_random_split(key, 3), mlx_split_##tag, sizeof mlx_split_##tag,         \
+                     "split " #tag);                                                           \
+        expect_words(ig_random_bits(key, DIMS(3, 2)), mlx_split_##tag, sizeof mlx_split_##tag, \
+                     "bits " #tag);                                                            \
+        CHECK_UNIFORM(tag, 1);                                                                 \
+        CHECK_UNIFORM(tag, 2);                                                                 \
+        CHECK_UNIFORM(tag, 7);                                                                 \
+        CHECK_UNIFORM(tag, 16);                                                                \
     } while (0)
-#define CHECK_UNIFORM(tag, n) \
-    expect_words(ig_random_uniform(key, DIMS(n)), mlx_uniform_##tag##_##n, 4 * n, "uniform " #tag " " #n)
+#define CHECK_UNIFORM(tag, n)                                                     \
+    expect_words(ig_random_uniform(key, DIMS(n)), mlx_uniform_##tag##_##n, 4 * n, \
+                 "uniform " #tag " " #n)
 
 TEST(splits_bits_and_uniforms_are_those_of_mlx)
 {
@@ -35,15 +41,18 @@ TEST(categorical_draws_are_those_of_mlx)
 {
     ig_array logits = ig_array_copy(mlx_logits, IG_F32, DIMS(8, 33));
     for (uint32_t seed = 0; seed < 4; seed++) {
-        expect_words(ig_random_categorical(U32(0, seed), logits, 0), mlx_categorical_0 + 33 * seed, 33 * 4, "categorical 0");
-        expect_words(ig_random_categorical(U32(0, seed), logits, 1), mlx_categorical_1 + 8 * seed, 8 * 4, "categorical 1");
+        expect_words(ig_random_categorical(U32(0, seed), logits, 0), mlx_categorical_0 + 33 * seed,
+                     33 * 4, "categorical 0");
+        expect_words(ig_random_categorical(U32(0, seed), logits, 1), mlx_categorical_1 + 8 * seed,
+                     8 * 4, "categorical 1");
     }
 }
 
 /* A row's draw must not depend on how many rows there are. */
 TEST(a_batch_of_keys_draws_for_each_key_by_itself)
 {
-    ig_array keys = ig_random_split(U32(1, 2), 3), logits = arrays_spread(IG_F32, DIMS(3, 50), -2, 2, 1);
+    ig_array keys = ig_random_split(U32(1, 2), 3),
+             logits = arrays_spread(IG_F32, DIMS(3, 50), -2, 2, 1);
     ig_array bits = ig_random_bits(keys, DIMS(2, 5)), uniform = ig_random_uniform(keys, DIMS(7));
     ig_array splits = ig_random_split(keys, 2), draws = ig_random_categorical(keys, logits, -1);
     assert_dims(bits, 3, 2, 5);
@@ -51,10 +60,14 @@ TEST(a_batch_of_keys_draws_for_each_key_by_itself)
     assert_dims(draws, 3);
     for (int i = 0; i < 3; i++) {
         ig_array key = ig_reshape(ig_take(keys, I32(i), 0), DIMS(2)), row = I32(i);
-        arrays_same_bits(ig_reshape(ig_take(bits, row, 0), DIMS(2, 5)), ig_random_bits(key, DIMS(2, 5)), "bits");
-        arrays_same_bits(ig_reshape(ig_take(uniform, row, 0), DIMS(7)), ig_random_uniform(key, DIMS(7)), "uniform");
-        arrays_same_bits(ig_reshape(ig_take(splits, row, 0), DIMS(2, 2)), ig_random_split(key, 2), "split");
-        arrays_same_bits(ig_take(draws, row, 0), ig_random_categorical(key, ig_take(logits, row, 0), 1), "categorical");
+        arrays_same_bits(ig_reshape(ig_take(bits, row, 0), DIMS(2, 5)),
+                         ig_random_bits(key, DIMS(2, 5)), "bits");
+        arrays_same_bits(ig_reshape(ig_take(uniform, row, 0), DIMS(7)),
+                         ig_random_uniform(key, DIMS(7)), "uniform");
+        arrays_same_bits(ig_reshape(ig_take(splits, row, 0), DIMS(2, 2)), ig_random_split(key, 2),
+                         "split");
+        arrays_same_bits(ig_take(draws, row, 0),
+                         ig_random_categorical(key, ig_take(logits, row, 0), 1), "categorical");
     }
 }
 
@@ -85,12 +98,18 @@ TEST(categorical_follows_the_probabilities)
 TEST(keys_of_another_shape_or_type_are_refused)
 {
     ig_array logits = SHAPED(F32(1, 2, 3, 4), 2, 2);
-    assert_refused(ig_random_bits(I32(1, 2), DIMS(2)), IG_EDTYPE, "random_bits: argument key is int32 [2]");
-    assert_refused(ig_random_bits(U32(1, 2, 3), DIMS(2)), IG_ESHAPE, "argument key is uint32 [3]: keys are [2] or [..., 2]");
-    assert_refused(ig_random_uniform(U32(1, 2), DIMS(-2)), IG_ESHAPE, "random_uniform: dimension 0 is negative");
-    assert_refused(ig_random_split(U32(1, 2), -1), IG_ESHAPE, "random_split: dimension 0 is negative");
-    assert_refused(ig_random_categorical(SHAPED(U32(1, 2, 3, 4), 2, 2), logits, 0), IG_ESHAPE, "one key for each row");
-    assert_refused(ig_random_categorical(U32(1, 2), ig_scalar_f32(1), 0), IG_ESHAPE, "a scalar has no axis");
+    assert_refused(ig_random_bits(I32(1, 2), DIMS(2)), IG_EDTYPE,
+                   "random_bits: argument key is int32 [2]");
+    assert_refused(ig_random_bits(U32(1, 2, 3), DIMS(2)), IG_ESHAPE,
+                   "argument key is uint32 [3]: keys are [2] or [..., 2]");
+    assert_refused(ig_random_uniform(U32(1, 2), DIMS(-2)), IG_ESHAPE,
+                   "random_uniform: dimension 0 is negative");
+    assert_refused(ig_random_split(U32(1, 2), -1), IG_ESHAPE,
+                   "random_split: dimension 0 is negative");
+    assert_refused(ig_random_categorical(SHAPED(U32(1, 2, 3, 4), 2, 2), logits, 0), IG_ESHAPE,
+                   "one key for each row");
+    assert_refused(ig_random_categorical(U32(1, 2), ig_scalar_f32(1), 0), IG_ESHAPE,
+                   "a scalar has no axis");
     assert_dims(ig_random_bits(U32(1, 2), DIMS(0)), 0);
 }
 

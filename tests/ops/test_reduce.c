@@ -1,12 +1,13 @@
-/* Reductions, scans and softmax: the order of additions recomputed from docs/numerics.md, every axis subset against loops, types. */
+/* Reductions, scans and softmax: the order of additions recomputed from docs/numerics.md, every
+ * axis subset against loops, types. */
 #include <math.h>
 #include "ingot/device.h"
 #include "support/arrays.h"
 #include "support/test.h"
 #include "golden/array/mlx.h"
 
-/* The definition: blocks of 4096; in a block 64 partial sums by index mod 64, ascending, from +0; folded 32-16-8-4-2-1; blocks
- * added ascending. Products by fma. y NULL: ones, by addition. */
+/* The definition: blocks of 4096; in a block 64 partial sums by index mod 64, ascending, from
+ * +0; folded 32-16-8-4-2-1; blocks added ascending. Products by fma. y NULL: ones, by addition. */
 static float sum_in_order(const float *x, const float *y, size_t n)
 {
     float total = 0;
@@ -52,15 +53,19 @@ static void check_sums(void)
         ig_array a = arrays_spread(IG_F32, &sizes[k], 1, -1000, 1001, 3);
         float *x = values(a), want = sum_in_order(x, NULL, (size_t)sizes[k]);
         float got = item(ig_sum(a, NO_AXES, false));
-        if (memcmp(&got, &want, 4) != 0) fail_msg("%s: sum of %lld: %a, not %a", ig_device_isa(), (long long)sizes[k], (double)got, (double)want);
-        if (sizes[k]) assert_float_equal(item(ig_mean(a, NO_AXES, false)), want / (float)sizes[k], 0);
+        if (memcmp(&got, &want, 4) != 0)
+            fail_msg("%s: sum of %lld: %a, not %a", ig_device_isa(), (long long)sizes[k],
+                     (double)got, (double)want);
+        if (sizes[k])
+            assert_float_equal(item(ig_mean(a, NO_AXES, false)), want / (float)sizes[k], 0);
         free(x);
     }
 }
 
 TEST(a_sum_is_added_in_the_order_of_the_contract) { on_every_isa(check_sums); }
 
-/* The same rows reached by strides must give the same bits: the order depends on shape and axes only. */
+/* The same rows reached by strides must give the same bits: the order depends on shape and axes
+ * only. */
 static void check_strided_sums(void)
 {
     ig_array rows = arrays_spread(IG_F32, DIMS(3, 5000), -1000, 1001, 5);
@@ -69,11 +74,14 @@ static void check_strided_sums(void)
     for (int i = 0; i < 3; i++) {
         float want = sum_in_order(x + i * 5000, NULL, 5000);
         ig_array pick_row = ig_slice(ig_sum(rows, AXES(1), false), DIMS(i), DIMS(i + 1), DIMS(1));
-        ig_array pick_column = ig_slice(ig_sum(columns, AXES(0), false), DIMS(i), DIMS(i + 1), DIMS(1));
-        ig_array view = ig_slice(ig_sum(ig_transpose(columns, NO_AXES), AXES(1), false), DIMS(i), DIMS(i + 1), DIMS(1));
+        ig_array pick_column =
+            ig_slice(ig_sum(columns, AXES(0), false), DIMS(i), DIMS(i + 1), DIMS(1));
+        ig_array view = ig_slice(ig_sum(ig_transpose(columns, NO_AXES), AXES(1), false), DIMS(i),
+                                 DIMS(i + 1), DIMS(1));
         float got[3] = {item(pick_row), item(pick_column), item(view)};
         for (int k = 0; k < 3; k++)
-            if (memcmp(&got[k], &want, 4) != 0) fail_msg("%s: way %d, row %d", ig_device_isa(), k, i);
+            if (memcmp(&got[k], &want, 4) != 0)
+                fail_msg("%s: way %d, row %d", ig_device_isa(), k, i);
     }
     free(x);
 }
@@ -116,13 +124,14 @@ static double over_n(double t, double n) { return t / n; }
 static double logarithm(double t, double n) { return n < 0 ? n : log(t); }
 
 static const reduction reductions[] = {
-    {"sum", ig_sum, 0, add_sum, same},           {"prod", ig_prod, 1, add_prod, same},
-    {"mean", ig_mean, 0, add_sum, over_n},       {"max", ig_max, -INFINITY, add_max, same},
-    {"min", ig_min, INFINITY, add_min, same},    {"all", ig_all, 1, add_all, same},
-    {"any", ig_any, 0, add_any, same},           {"logsumexp", ig_logsumexp, 0, add_exp, logarithm},
+    {"sum", ig_sum, 0, add_sum, same},        {"prod", ig_prod, 1, add_prod, same},
+    {"mean", ig_mean, 0, add_sum, over_n},    {"max", ig_max, -INFINITY, add_max, same},
+    {"min", ig_min, INFINITY, add_min, same}, {"all", ig_all, 1, add_all, same},
+    {"any", ig_any, 0, add_any, same},        {"logsumexp", ig_logsumexp, 0, add_exp, logarithm},
 };
 
-/* Reduces x [2, 3, 4, 5] over the axes whose bits are set; out has room for 120. Returns how many. */
+/* Reduces x [2, 3, 4, 5] over the axes whose bits are set; out has room for 120. Returns how
+ * many. */
 static int reduce_by_loops(const reduction *r, const double *x, unsigned axes, double *out)
 {
     static const int dim[4] = {2, 3, 4, 5};
@@ -150,25 +159,35 @@ static void check_reduction(const reduction *r, ig_array a, unsigned axes, bool 
     assert_int_equal(ig_ndim(y), keep ? 4 : 4 - n_list);
     assert_int_equal(ig_size(y), n);
     got = arrays_f64(y);
-    double tol = ig_type(y) == IG_F32 ? 1e-5 : ig_type(y) == IG_F64 ? 1e-12 : ig_type(y) == IG_F16 ? 2e-3 : 1e-2;
+    double tol = ig_type(y) == IG_F32   ? 1e-5
+                 : ig_type(y) == IG_F64 ? 1e-12
+                 : ig_type(y) == IG_F16 ? 2e-3
+                                        : 1e-2;
     for (int i = 0; i < n; i++)
         if (fabs(got[i] - want[i]) > tol * (1 + fabs(want[i])))
-            fail_msg("%s of %s over %x: element %d is %g, not %g", r->name, ig_dtype_name(ig_type(a)), axes, i, got[i], want[i]);
+            fail_msg("%s of %s over %x: element %d is %g, not %g", r->name,
+                     ig_dtype_name(ig_type(a)), axes, i, got[i], want[i]);
     free(x);
     free(got);
 }
 
 TEST(every_reduction_over_every_set_of_axes_equals_a_loop)
 {
-    static const ig_dtype types[] = {IG_F32, IG_F64, IG_F16, IG_BF16, IG_I32, IG_U8, IG_I64, IG_BOOL};
+    static const ig_dtype types[] = {IG_F32, IG_F64, IG_F16, IG_BF16,
+                                     IG_I32, IG_U8,  IG_I64, IG_BOOL};
     for (size_t k = 0; k < sizeof reductions / sizeof reductions[0]; k++)
         for (unsigned axes = 1; axes < 16; axes++) {
             ig_scope *s = ig_scope_open();
             const reduction *r = &reductions[k];
             ig_dtype t = types[(axes + k) % 8];
             bool product = r->fn == ig_prod;
-            ig_array a = arrays_spread(t, DIMS(2, 3, 4, 5), product ? 0.9 : t == IG_U8 ? 0 : -2, product ? 1.1 : 2.2, axes);
-            ig_array permuted = ig_transpose(ig_contiguous(ig_transpose(a, AXES(2, 0, 3, 1))), AXES(1, 3, 0, 2));
+            ig_array a = arrays_spread(t, DIMS(2, 3, 4, 5),
+                                       product      ? 0.9
+                                       : t == IG_U8 ? 0
+                                                    : -2,
+                                       product ? 1.1 : 2.2, axes);
+            ig_array permuted =
+                ig_transpose(ig_contiguous(ig_transpose(a, AXES(2, 0, 3, 1))), AXES(1, 3, 0, 2));
             check_reduction(r, a, axes, axes & 1);
             check_reduction(r, permuted, axes, false);
             assert_ok(ig_scope_close(s));
@@ -177,9 +196,11 @@ TEST(every_reduction_over_every_set_of_axes_equals_a_loop)
 
 TEST(result_types_are_those_of_mlx)
 {
-    static const struct { const char *name; reduce_fn fn; } fns[] = {
-        {"sum", ig_sum}, {"prod", ig_prod}, {"mean", ig_mean}, {"max", ig_max}, {"min", ig_min},
-        {"all", ig_all}, {"any", ig_any}, {"logsumexp", ig_logsumexp}};
+    static const struct {
+        const char *name;
+        reduce_fn fn;
+    } fns[] = {{"sum", ig_sum}, {"prod", ig_prod}, {"mean", ig_mean}, {"max", ig_max},
+               {"min", ig_min}, {"all", ig_all},   {"any", ig_any},   {"logsumexp", ig_logsumexp}};
     for (size_t i = 0; i < sizeof mlx_axis_rules / sizeof mlx_axis_rules[0]; i++)
         for (int t = 0; t < IG_C64; t++) {
             const mlx_rule *m = &mlx_axis_rules[i];
@@ -193,7 +214,8 @@ TEST(result_types_are_those_of_mlx)
             if (strcmp(m->op, "sort") == 0) y = ig_sort(x, 0);
             if (strcmp(m->op, "argsort") == 0) y = ig_argsort(x, 0);
             if (ig_is_empty(y)) fail_msg("%s: %s", m->op, ig_error_message());
-            if ((int)ig_type(y) != m->result[t]) fail_msg("%s of %s", m->op, ig_dtype_name((ig_dtype)t));
+            if ((int)ig_type(y) != m->result[t])
+                fail_msg("%s of %s", m->op, ig_dtype_name((ig_dtype)t));
         }
 }
 
@@ -213,7 +235,8 @@ TEST(argmax_takes_the_lowest_index_of_equal_values)
     assert_dims(ig_argmin(I32(3, -1, 7, -1), -1, true), 1);
     ig_array long_row = ig_full(DIMS(3, 5000), 2, IG_F32);
     assert_elements(ig_argmax(long_row, 1, false), 0, 0, 0);
-    assert_elements(ig_argmax(ig_transpose(SHAPED(I32(1, 9, 9, 2, 3, 9), 3, 2), NO_AXES), 1, false), 1, 0);
+    assert_elements(ig_argmax(ig_transpose(SHAPED(I32(1, 9, 9, 2, 3, 9), 3, 2), NO_AXES), 1, false),
+                    1, 0);
 }
 
 TEST(reducing_nothing_gives_the_neutral_element_or_an_error)
@@ -226,8 +249,10 @@ TEST(reducing_nothing_gives_the_neutral_element_or_an_error)
     assert_elements(ig_mean(none, AXES(1), false), NAN, NAN);
     assert_elements(ig_logsumexp(none, AXES(1), false), -INFINITY, -INFINITY);
     assert_dims(ig_sum(none, AXES(0), false), 0);
-    assert_refused(ig_max(none, AXES(1), false), IG_ESHAPE, "max: argument a is float32 [2, 0]: there is no largest");
-    assert_refused(ig_argmax(none, 1, false), IG_ESHAPE, "argmax: argument a is float32 [2, 0]: the axis must have");
+    assert_refused(ig_max(none, AXES(1), false), IG_ESHAPE,
+                   "max: argument a is float32 [2, 0]: there is no largest");
+    assert_refused(ig_argmax(none, 1, false), IG_ESHAPE,
+                   "argmax: argument a is float32 [2, 0]: the axis must have");
 }
 
 TEST(small_integers_are_summed_wide)
@@ -257,7 +282,8 @@ TEST(softmax_equals_its_definition)
     for (int i = 0; i < 4; i++) {
         double sum = 0;
         for (int j = 0; j < 100; j++) sum += exp(x[i * 100 + j]);
-        for (int j = 0; j < 100; j++) assert_true(fabs(got[i * 100 + j] / (exp(x[i * 100 + j]) / sum) - 1) < 2e-6);
+        for (int j = 0; j < 100; j++)
+            assert_true(fabs(got[i * 100 + j] / (exp(x[i * 100 + j]) / sum) - 1) < 2e-6);
     }
     free(x);
     free(got);
@@ -268,16 +294,20 @@ TEST(a_masked_row_is_zero_not_nan)
     assert_elements(ig_softmax(ig_full(DIMS(1, 3), -INFINITY, IG_F32), -1), 0, 0, 0);
     assert_elements(ig_softmax(F32(0, -INFINITY, 0), 0), 0.5, 0, 0.5);
     assert_elements(ig_logsumexp(ig_full(DIMS(3), -INFINITY, IG_F32), NO_AXES, false), -INFINITY);
-    assert_elements(ig_logsumexp(F32(1000, 1000), NO_AXES, false), (double)(1000 + 0.693147180559945f));
+    assert_elements(ig_logsumexp(F32(1000, 1000), NO_AXES, false),
+                    (double)(1000 + 0.693147180559945f));
 }
 
 TEST(a_scalar_has_no_axis_to_work_along)
 {
-    assert_refused(ig_softmax(ig_scalar_f32(1), -1), IG_ESHAPE, "softmax: argument a is float32 []: a scalar has no axis");
+    assert_refused(ig_softmax(ig_scalar_f32(1), -1), IG_ESHAPE,
+                   "softmax: argument a is float32 []: a scalar has no axis");
     assert_refused(ig_sort(ig_scalar_f32(1), 0), IG_ESHAPE, "sort: ");
     assert_refused(ig_cumsum(ig_scalar_f32(1), 0, false, true), IG_ESHAPE, "cumsum: ");
-    assert_refused(ig_sum(F32(1), AXES(1), false), IG_EINVAL, "sum: axis 1 is out of range for float32 [1]");
-    assert_refused(ig_sum(SHAPED(F32(1), 1, 1), AXES(0, -2), false), IG_EINVAL, "sum: axis 0 is listed twice");
+    assert_refused(ig_sum(F32(1), AXES(1), false), IG_EINVAL,
+                   "sum: axis 1 is out of range for float32 [1]");
+    assert_refused(ig_sum(SHAPED(F32(1), 1, 1), AXES(0, -2), false), IG_EINVAL,
+                   "sum: axis 0 is listed twice");
     assert_elements(ig_sum(ig_scalar_f32(3), NO_AXES, false), 3);
 }
 

@@ -19,16 +19,19 @@ static void check_sort(ig_array a, int axis)
 {
     int d[3] = {(int)ig_dim(a, 0), (int)ig_dim(a, 1), (int)ig_dim(a, 2)}, order[600];
     int step = axis == 0 ? d[1] * d[2] : axis == 1 ? d[2] : 1, n = d[axis];
-    double *x = arrays_f64(a), *sorted = arrays_f64(ig_sort(a, axis)), *index = arrays_f64(ig_argsort(a, axis - 3));
+    double *x = arrays_f64(a), *sorted = arrays_f64(ig_sort(a, axis)),
+           *index = arrays_f64(ig_argsort(a, axis - 3));
     for (int i = 0; i < d[0] * d[1] * d[2]; i++) {
         if (i / step % n != 0) continue; /* the first of its line */
         sort_indices(x + i, n, step, order);
         for (int k = 0; k < n; k++) {
             double want = x[i + order[k] * step], got = sorted[i + k * step];
             if (got != want && !(got != got && want != want))
-                fail_msg("%s axis %d: element %d is %g, not %g", ig_dtype_name(ig_type(a)), axis, k, got, want);
+                fail_msg("%s axis %d: element %d is %g, not %g", ig_dtype_name(ig_type(a)), axis, k,
+                         got, want);
             if (index[i + k * step] != order[k])
-                fail_msg("%s axis %d: index %d is %g, not %d", ig_dtype_name(ig_type(a)), axis, k, index[i + k * step], order[k]);
+                fail_msg("%s axis %d: index %d is %g, not %d", ig_dtype_name(ig_type(a)), axis, k,
+                         index[i + k * step], order[k]);
         }
     }
     free(x);
@@ -42,7 +45,8 @@ TEST(every_dtype_sorts_stably_along_every_axis)
         for (int axis = 0; axis < 3; axis++) {
             ig_dtype type = (ig_dtype)t;
             bool negative = (type >= IG_I8 && type <= IG_I64) || type >= IG_F16;
-            ig_array a = arrays_spread(type, DIMS(5, 6, 7), negative ? -9 : 0, 9, (uint32_t)t); /* many equal integers */
+            ig_array a = arrays_spread(type, DIMS(5, 6, 7), negative ? -9 : 0, 9,
+                                       (uint32_t)t); /* many equal integers */
             check_sort(a, axis);
             check_sort(ig_transpose(a, AXES(2, 0, 1)), axis);
         }
@@ -69,7 +73,8 @@ TEST(topk_gives_the_largest_first)
     assert_elements(ig_topk(a, 1, 0), 9, 9, 8, 7);
     assert_elements(ig_topk(a, 4, -1), 9, 7, 3, 1, 9, 8, 4, 2);
     assert_dims(ig_topk(a, 0, 1), 2, 0);
-    assert_refused(ig_topk(a, 5, 1), IG_EINVAL, "topk: k is 5, axis 1 of argument a float32 [2, 4] has 4 elements");
+    assert_refused(ig_topk(a, 5, 1), IG_EINVAL,
+                   "topk: k is 5, axis 1 of argument a float32 [2, 4] has 4 elements");
     assert_refused(ig_topk(a, -1, 1), IG_EINVAL, "topk: k is -1");
 }
 

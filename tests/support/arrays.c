@@ -10,7 +10,8 @@ ig_array arrays_vector(ig_dtype dtype, const void *p, size_t n_bytes)
 }
 
 /* Fractions of the golden ratio fill an interval evenly; the seed moves the start. */
-ig_array arrays_spread(ig_dtype dtype, const int64_t *dims, int ndim, double lo, double hi, uint32_t seed)
+ig_array arrays_spread(ig_dtype dtype, const int64_t *dims, int ndim, double lo, double hi,
+                       uint32_t seed)
 {
     int64_t n = 1;
     for (int i = 0; i < ndim; i++) n *= dims[i];
@@ -36,7 +37,8 @@ double *arrays_f64(ig_array a)
 void arrays_equal_f64(ig_array a, const double *want, int64_t n)
 {
     if (ig_size(a) != n)
-        fail_msg("%lld elements, not %lld: %s", (long long)ig_size(a), (long long)n, ig_error_message());
+        fail_msg("%lld elements, not %lld: %s", (long long)ig_size(a), (long long)n,
+                 ig_error_message());
     double *got = arrays_f64(a);
     for (int64_t i = 0; i < n; i++)
         if (got[i] != want[i] && !(got[i] != got[i] && want[i] != want[i]))
@@ -53,7 +55,8 @@ void arrays_dims(ig_array a, const int64_t *dims, int ndim)
 
 static bool same_element(ig_dtype t, const char *a, const char *b, const double *x, const double *y)
 {
-    return memcmp(a, b, ig_dtype_size(t)) == 0 || (t >= IG_F16 && t <= IG_F64 && *x != *x && *y != *y);
+    return memcmp(a, b, ig_dtype_size(t)) == 0 ||
+           (t >= IG_F16 && t <= IG_F64 && *x != *x && *y != *y);
 }
 
 void arrays_same_bits(ig_array a, ig_array b, const char *what)
@@ -68,9 +71,10 @@ void arrays_same_bits(ig_array a, ig_array b, const char *what)
     size_t size = ig_dtype_size(ig_type(a));
     double *x = arrays_f64(a), *y = arrays_f64(b);
     for (int64_t i = 0; i < ig_size(a); i++)
-        if (!same_element(ig_type(a), (const char *)pa + (size_t)i * size, (const char *)pb + (size_t)i * size,
-                          &x[i], &y[i]))
-            fail_msg("%s: element %lld is %.17g in one, %.17g in the other", what, (long long)i, x[i], y[i]);
+        if (!same_element(ig_type(a), (const char *)pa + (size_t)i * size,
+                          (const char *)pb + (size_t)i * size, &x[i], &y[i]))
+            fail_msg("%s: element %lld is %.17g in one, %.17g in the other", what, (long long)i,
+                     x[i], y[i]);
     free(x);
     free(y);
 }
@@ -106,7 +110,8 @@ int arrays_teardown(void **state)
     if (bad) print_error("a failure was left behind: %s\n", ig_error_message());
     ig_counters c = arrays_counters();
     if (c.n_live_nodes != b->n_live_nodes || c.active_bytes != b->active_bytes) {
-        print_error("left behind: %lld nodes, %lld bytes\n", (long long)(c.n_live_nodes - b->n_live_nodes),
+        print_error("left behind: %lld nodes, %lld bytes\n",
+                    (long long)(c.n_live_nodes - b->n_live_nodes),
                     (long long)(c.active_bytes - b->active_bytes));
         bad = 1;
     }

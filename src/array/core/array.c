@@ -29,8 +29,9 @@ ig_array constant_new(const char *caller, const spec *s, buffer *b)
 {
     op_call c = {.op = OP_constant};
     ig_node *n = NULL;
-    ig_status st = scope_is_open() ? node_new(&c, s, 1, &n)
-                                   : ig_fail(IG_EINVAL, "%s: no scope is open on this thread", caller);
+    ig_status st = scope_is_open()
+                       ? node_new(&c, s, 1, &n)
+                       : ig_fail(IG_EINVAL, "%s: no scope is open on this thread", caller);
     if (st != IG_OK) {
         buffer_drop(b);
         return (ig_array){0};
@@ -69,8 +70,8 @@ static ig_status check_adopted(const void *data, size_t n_bytes, const spec *s)
     size_t need = (size_t)shape_nbytes(s);
     size_t align = s->dtype == IG_C64 ? 4 : ig_dtype_size(s->dtype);
     if (need > n_bytes)
-        return ig_fail(IG_ESHAPE, "array_adopt: %s needs %zu bytes, the memory has %zu", SHAPE(s), need,
-                       n_bytes);
+        return ig_fail(IG_ESHAPE, "array_adopt: %s needs %zu bytes, the memory has %zu", SHAPE(s),
+                       need, n_bytes);
     if (!data && need) return ig_fail(IG_EINVAL, "array_adopt: no data for %s", SHAPE(s));
     if ((uintptr_t)data % align)
         return ig_fail(IG_EINVAL, "array_adopt: %s at an address that is not a multiple of %zu",
@@ -106,9 +107,9 @@ ig_array ig_scalar_bool(bool v) { return ig_array_copy(&v, IG_BOOL, NULL, 0); }
 typedef struct rows {
     const operand *o;
     int64_t index[IG_MAX_NDIM];
-    int64_t n_left, n;   /* rows to come; elements of a row */
-    const char *p;       /* element 0 of the row */
-    int64_t step;        /* bytes between its elements */
+    int64_t n_left, n; /* rows to come; elements of a row */
+    const char *p;     /* element 0 of the row */
+    int64_t step;      /* bytes between its elements */
 } rows;
 
 static rows rows_of(const operand *o)
@@ -200,7 +201,8 @@ ig_status ig_item_i64(ig_array a, int64_t *ret_v)
 ig_status ig_copy_out(ig_array a, ig_dtype dtype, void *out, int64_t n)
 {
     operand o;
-    if (!dtype_is_valid(dtype)) return ig_fail(IG_EDTYPE, "copy_out: %d is not a dtype", (int)dtype);
+    if (!dtype_is_valid(dtype))
+        return ig_fail(IG_EDTYPE, "copy_out: %d is not a dtype", (int)dtype);
     TRY(eval_arrays(&a, 1));
     eval_operand(a, &o);
     if (shape_size(&o.s) != n)

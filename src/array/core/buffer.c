@@ -1,8 +1,10 @@
-/* buffer.c: memory of arrays (see buffer.h). Owns the reuse cache and the memory counters of the process.
+/* buffer.c: memory of arrays (see buffer.h). Owns the reuse cache and the memory counters of the
+ * process.
  *
- * Sizes are rounded up to classes, eight to a doubling, so that buffers of slowly growing arrays are reused (waste: at most 1/8).
- * A released buffer goes to the list of its class and to the young end of one list by age; when the cache is over its limit the
- * oldest are freed, outside the lock, since giving big memory back takes long. */
+ * Sizes are rounded up to classes, eight to a doubling, so that buffers of slowly growing arrays
+ * are reused (waste: at most 1/8). A released buffer goes to the list of its class and to the
+ * young end of one list by age; when the cache is over its limit the oldest are freed, outside
+ * the lock, since giving big memory back takes long. */
 #include "array/core/buffer.h"
 #include <sys/mman.h>
 #include "base/status.h"
@@ -27,7 +29,8 @@ static atomic_int_least64_t n_nodes, n_live_nodes, n_plans;
 
 /* --- size classes --- */
 
-/* Rounds *n up to its class and gives the class's number: 64, 128 .. 512, then eight steps to each doubling. */
+/* Rounds *n up to its class and gives the class's number: 64, 128 .. 512, then eight steps to
+ * each doubling. */
 static int size_class(size_t *n)
 {
     if (*n <= 8 * ALIGN_BYTES) {
@@ -135,7 +138,8 @@ static ig_status over_limit(size_t n_bytes, int64_t active, int64_t limit)
                    n_bytes, (long long)active, (long long)limit);
 }
 
-/* Counts n_bytes as active and finds a cached buffer for them, or none (*ret_b NULL). With a limit, cached memory makes room. */
+/* Counts n_bytes as active and finds a cached buffer for them, or none (*ret_b NULL). With a
+ * limit, cached memory makes room. */
 static ig_status reserve(size_t n_bytes, int class, buffer **ret_b)
 {
     lock_take(&mem.guard);
@@ -145,8 +149,10 @@ static ig_status reserve(size_t n_bytes, int class, buffer **ret_b)
         return over_limit(n_bytes, active, limit);
     }
     buffer *b = mem.list[class], *evicted = NULL;
-    if (b) unlink_cached(b);
-    else if (limit) evicted = evict(limit - active - n);
+    if (b)
+        unlink_cached(b);
+    else if (limit)
+        evicted = evict(limit - active - n);
     count_active(n);
     lock_drop(&mem.guard);
     free_chain(evicted);

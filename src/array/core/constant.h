@@ -4,6 +4,7 @@
 #include "array/core/buffer.h"
 #include "array/core/node.h"
 
-/* A row-major constant at the start of b; takes the caller's reference to b, also on failure. Joins the innermost scope. */
+/* A row-major constant at the start of b; takes the caller's reference to b, also on failure.
+ * Joins the innermost scope. */
 ig_array constant_new(const char *caller, const spec *s, buffer *b);
 #endif

@@ -1,7 +1,9 @@
-/* dtype.c: sizes, names and promotion of element types, and conversion of one element (see dtype.h).
+/* dtype.c: sizes, names and promotion of element types, and conversion of one element (see
+ * dtype.h).
  *
- * Promotion is MLX's (0.32): integers as NumPy but u64 with a signed type gives f32, integers never widen a float, and f16 with
- * bf16 gives f32. tests/array/test_dtype.c compares the table with one that MLX printed. */
+ * Promotion is MLX's (0.32): integers as NumPy but u64 with a signed type gives f32, integers
+ * never widen a float, and f16 with bf16 gives f32. tests/array/test_dtype.c compares the table
+ * with one that MLX printed. */
 #include "array/core/dtype.h"
 #include <math.h>
 #include "base/half.h"
@@ -10,11 +12,11 @@ static const struct {
     const char *name;
     size_t size;
 } facts[IG_N_DTYPES] = {
-    [IG_BOOL] = {"bool", 1},    [IG_U8] = {"uint8", 1},         [IG_U16] = {"uint16", 2},
-    [IG_U32] = {"uint32", 4},   [IG_U64] = {"uint64", 8},       [IG_I8] = {"int8", 1},
-    [IG_I16] = {"int16", 2},    [IG_I32] = {"int32", 4},        [IG_I64] = {"int64", 8},
-    [IG_F16] = {"float16", 2},  [IG_BF16] = {"bfloat16", 2},    [IG_F32] = {"float32", 4},
-    [IG_F64] = {"float64", 8},  [IG_C64] = {"complex64", 8},
+    [IG_BOOL] = {"bool", 1},   [IG_U8] = {"uint8", 1},      [IG_U16] = {"uint16", 2},
+    [IG_U32] = {"uint32", 4},  [IG_U64] = {"uint64", 8},    [IG_I8] = {"int8", 1},
+    [IG_I16] = {"int16", 2},   [IG_I32] = {"int32", 4},     [IG_I64] = {"int64", 8},
+    [IG_F16] = {"float16", 2}, [IG_BF16] = {"bfloat16", 2}, [IG_F32] = {"float32", 4},
+    [IG_F64] = {"float64", 8}, [IG_C64] = {"complex64", 8},
 };
 
 size_t ig_dtype_size(ig_dtype t) { return dtype_is_valid(t) ? facts[t].size : 0; }

@@ -1,7 +1,7 @@
 /* node.c: graph nodes: making them (one allocation each), holding and releasing them.
  *
- * Release is iterative: a node whose last reference goes is chained to a list, and the list drops its inputs in turn, so a chain of
- * any length is released in constant stack. */
+ * Release is iterative: a node whose last reference goes is chained to a list, and the list
+ * drops its inputs in turn, so a chain of any length is released in constant stack. */
 #include "array/core/node.h"
 #include <string.h>
 #include "base/mem.h"
@@ -140,8 +140,8 @@ void node_drop_inputs(ig_node *n)
 
 /* --- applying an operation --- */
 
-/* Does an empty input end the call? An optional input may be empty, unless something failed before in this scope: then it is
- * probably empty because of that. */
+/* Does an empty input end the call? An optional input may be empty, unless something failed
+ * before in this scope: then it is probably empty because of that. */
 static bool passes_empty(const op_call *c)
 {
     const char *kinds = op_table[c->op].in_kinds;
@@ -189,7 +189,8 @@ static ig_status apply(op_call *c, ig_node **ret_node)
     const op_info *info = &op_table[c->op];
     if (c->error) return ig_fail(IG_EINVAL, "%s: %s", info->name, c->error);
     if (!scope_is_open())
-        return ig_fail(IG_EINVAL, "%s: no scope is open on this thread (ig_scope_open)", info->name);
+        return ig_fail(IG_EINVAL, "%s: no scope is open on this thread (ig_scope_open)",
+                       info->name);
     trace *t = NULL;
     spec out[NODE_MAX_OUT];
     int n_out = 1;

@@ -1,8 +1,9 @@
 /* order.c: the order in which a graph is evaluated (see order.h).
  *
- * Depth first, and of a node's inputs the one first that needs the most memory beyond what it leaves behind (Sethi and Ullman's
- * rule). For add(e1, add(e2, add(e3, ...))) left to right would hold every e at once; this order holds two. Two passes: need of
- * each node from its inputs, then the order. Both keep their own stack, so depth is bounded by memory only. */
+ * Depth first, and of a node's inputs the one first that needs the most memory beyond what it
+ * leaves behind (Sethi and Ullman's rule). For add(e1, add(e2, add(e3, ...))) left to right
+ * would hold every e at once; this order holds two. Two passes: need of each node from its
+ * inputs, then the order. Both keep their own stack, so depth is bounded by memory only. */
 #include "array/core/order.h"
 #include "array/core/eval.h"
 #include "array/core/grow.h"
@@ -12,8 +13,8 @@
 /* Doubles: the sums of huge sizes must not overflow, and only their order counts. */
 typedef struct visit {
     ig_node *node;
-    double need;  /* bytes alive at the worst moment while the node is made from nothing */
-    double size;  /* bytes alive after it */
+    double need; /* bytes alive at the worst moment while the node is made from nothing */
+    double size; /* bytes alive after it */
     bool ordered;
 } visit;
 
@@ -23,7 +24,8 @@ typedef struct frame {
 } frame;
 
 typedef struct walk {
-    visit *visit; /* a node's mark is its index here, if this slot says so: marks of earlier walks stay */
+    /* A node's mark is its index here if this slot says so: marks of earlier walks stay. */
+    visit *visit;
     size_t n, cap;
     frame *stack;
     size_t depth, cap_stack;
@@ -55,7 +57,8 @@ static ig_status enter(walk *w, ig_node *n)
     return push(w, n);
 }
 
-/* Of the waiting inputs that are not taken yet, the one to make first; -1 when there is none. taken: a bit per input. */
+/* Of the waiting inputs that are not taken yet, the one to make first; -1 when there is none.
+ * taken: a bit per input. */
 static int best_input(const walk *w, const ig_node *n, uint64_t taken)
 {
     int best = -1;

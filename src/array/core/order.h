@@ -5,7 +5,8 @@
 
 #define ORDER_MAX_NODES ((size_t)1 << 28)
 
-/* Nodes without a value below some roots, each after its inputs. Pointers are borrowed: consumers and the roots' owners hold them. */
+/* Nodes without a value below some roots, each after its inputs. Pointers are borrowed:
+ * consumers and the roots' owners hold them. */
 typedef struct order {
     ig_node **node;
     size_t n, cap;

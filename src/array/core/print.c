@@ -3,8 +3,8 @@
  *   array([[1, 2],
  *          [3, 4]], dtype=int32)
  *
- * Six significant digits. Of more than 1000 elements, an axis longer than 6 shows its first and last three. The text stops after
- * FORMAT_MAX bytes, whatever the rank. */
+ * Six significant digits. Of more than 1000 elements, an axis longer than 6 shows its first and
+ * last three. The text stops after FORMAT_MAX bytes, whatever the rank. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>

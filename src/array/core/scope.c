@@ -1,8 +1,9 @@
 /* scope.c: scopes as autorelease pools. Owns the stack of open scopes of each thread.
  *
- * A scope holds one reference to every array made while it was the innermost one, and an error record (base/status.h). Closing
- * drops the references; whatever else holds an array (a consumer in a graph, a slot, an outer scope) keeps it. ig_scope_eval
- * closes before it evaluates: then only consumers hold the intermediates, and each dies when its last consumer has run. */
+ * A scope holds one reference to every array made while it was the innermost one, and an error
+ * record (base/status.h). Closing drops the references; whatever else holds an array (a consumer
+ * in a graph, a slot, an outer scope) keeps it. ig_scope_eval closes before it evaluates: then
+ * only consumers hold the intermediates, and each dies when its last consumer has run. */
 #include "array/core/scope.h"
 #include "array/core/eval.h"
 #include "array/core/grow.h"
@@ -66,8 +67,7 @@ static ig_status close_top(void)
 ig_status ig_scope_close(ig_scope *s)
 {
     if (!s) return IG_OK; /* never opened: its arrays went to the enclosing scope */
-    if (!is_mine(s))
-        return ig_fail(IG_EINVAL, "scope_close: not an open scope of this thread");
+    if (!is_mine(s)) return ig_fail(IG_EINVAL, "scope_close: not an open scope of this thread");
     while (top != s) (void)close_top(); /* hands failures up, to s at last */
     return close_top();
 }

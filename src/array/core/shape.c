@@ -30,8 +30,7 @@ ig_status shape_check(const char *op, const spec *s)
 ig_status shape_make(const char *op, ig_dtype dtype, const int64_t *dims, int64_t ndim,
                      spec *ret_spec)
 {
-    if (!dtype_is_valid(dtype))
-        return ig_fail(IG_EDTYPE, "%s: %d is not a dtype", op, (int)dtype);
+    if (!dtype_is_valid(dtype)) return ig_fail(IG_EDTYPE, "%s: %d is not a dtype", op, (int)dtype);
     if (ndim < 0 || ndim > IG_MAX_NDIM)
         return ig_fail(IG_ELIMIT, "%s: %lld dimensions, at most %d are possible", op,
                        (long long)ndim, IG_MAX_NDIM);

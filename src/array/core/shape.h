@@ -1,7 +1,7 @@
 /* shape.h: sizes, broadcasting, axes, row symbols: what shape rules are written with.
  *
- * A row symbol may stand for dim 0 only. Two different symbols never broadcast together, nor does a symbol with a fixed size other
- * than 1. dim[0] of a spec with a symbol is its capacity. */
+ * A row symbol may stand for dim 0 only. Two different symbols never broadcast together, nor
+ * does a symbol with a fixed size other than 1. dim[0] of a spec with a symbol is its capacity. */
 #ifndef ARRAY_SHAPE_H
 #define ARRAY_SHAPE_H
 #include "array/core/node.h"
@@ -25,7 +25,8 @@ typedef struct shape_text {
 shape_text shape_format(const spec *s);
 #define SHAPE(sp) (shape_format(sp).s)
 
-/* Dims and symbol of the broadcast of n specs; ret_out->dtype is left alone. names: the arguments, for messages. */
+/* Dims and symbol of the broadcast of n specs; ret_out->dtype is left alone. names: the
+ * arguments, for messages. */
 IG_MUST_USE ig_status shape_broadcast(const char *op, const spec *const *in,
                                       const char *const *names, int n, spec *ret_out);
 /* Makes *axis non-negative. */

@@ -1,4 +1,5 @@
-/* step_mem.c: bump memory for the arguments of steps: a list of blocks that only grows, freed or forgotten as a whole. */
+/* step_mem.c: bump memory for the arguments of steps: a list of blocks that only grows, freed or
+ * forgotten as a whole. */
 #include <string.h>
 #include "base/mem.h"
 #include "array/core/device.h"
@@ -58,7 +59,8 @@ static block *block_new(step_mem *m, size_t n)
     return b;
 }
 
-/* The block that n bytes go to: the current one, the next empty one if n fits, or a new one between them. */
+/* The block that n bytes go to: the current one, the next empty one if n fits, or a new one
+ * between them. */
 static block *block_for(step_mem *m, size_t n)
 {
     block *b = m->now;

@@ -1,4 +1,5 @@
-/* trace.c: the graph of a function being compiled (see trace.h). Owns which trace is open on each thread. */
+/* trace.c: the graph of a function being compiled (see trace.h). Owns which trace is open on
+ * each thread. */
 #include "array/core/trace.h"
 #include "array/core/grow.h"
 #include "array/core/scope.h"
@@ -51,20 +52,23 @@ ig_status trace_check(trace *t, const op_call *c)
         if (!n || !n->state) continue;
         const trace_state *s = find_state(t, n->state);
         if (!s || s->now->version != n->version)
-            return ig_fail(IG_EINVAL,
-                           "%s: argument %s is a version of a state that %s has overwritten: use the "
-                           "array that the write returned",
-                           op, op_in_name(c->op, k), s ? op_table[s->now->op].name : "another trace");
+            return ig_fail(
+                IG_EINVAL,
+                "%s: argument %s is a version of a state that %s has overwritten: use the "
+                "array that the write returned",
+                op, op_in_name(c->op, k), s ? op_table[s->now->op].name : "another trace");
         if (k == 0 && op_writes(c->op) && view_is(n->op))
-            return ig_fail(IG_EINVAL, "%s: argument %s is a view of a state: write to the state itself",
-                           op, op_in_name(c->op, k));
+            return ig_fail(IG_EINVAL,
+                           "%s: argument %s is a view of a state: write to the state itself", op,
+                           op_in_name(c->op, k));
     }
     return IG_OK;
 }
 
 ig_status trace_add(trace *t, ig_node *n)
 {
-    TRY(grow(&t->node, t->n_nodes, &t->cap_nodes, TRACE_MAX_NODES, sizeof *t->node, "operations in a trace"));
+    TRY(grow(&t->node, t->n_nodes, &t->cap_nodes, TRACE_MAX_NODES, sizeof *t->node,
+             "operations in a trace"));
     n->trace = t;
     t->node[t->n_nodes++] = node_hold(n);
     if (!n->state || !op_writes((op_code)n->op)) return IG_OK;
@@ -75,7 +79,8 @@ ig_status trace_add(trace *t, ig_node *n)
 }
 
 /* A leaf of the trace: in the trace's list and in the innermost scope. */
-static ig_status add_leaf(trace *t, const op_call *c, const spec *s, ig_state *state, ig_node **ret_node)
+static ig_status add_leaf(trace *t, const op_call *c, const spec *s, ig_state *state,
+                          ig_node **ret_node)
 {
     ig_node *n = NULL;
     TRY(node_new(c, s, 1, &n));
@@ -107,8 +112,8 @@ ig_array trace_state_array(trace *t, ig_state *state, const spec *s)
     }
     op_call c = {.op = OP_state};
     ig_node *n = NULL;
-    if (grow(&t->state, t->n_states, &t->cap_states, TRACE_MAX_STATES, sizeof *t->state, "states in a trace") !=
-            IG_OK ||
+    if (grow(&t->state, t->n_states, &t->cap_states, TRACE_MAX_STATES, sizeof *t->state,
+             "states in a trace") != IG_OK ||
         add_leaf(t, &c, s, state, &n) != IG_OK)
         return (ig_array){0};
     t->state[t->n_states++] = (trace_state){state, node_hold(n)};

@@ -1,5 +1,7 @@
 /* view.c: where the result of a renaming operation lies inside its input (see view.h). */
 #include "array/core/view.h"
+#include <string.h>
+#include "array/core/eval.h"
 
 void view_contiguous(const spec *s, int64_t *ret_stride)
 {
@@ -22,8 +24,8 @@ bool view_is_contiguous(const spec *s, const int64_t *stride)
     return ok;
 }
 
-/* One run of input axes whose product equals one run of output axes: strides can say it when the input axes, those of size 1
- * aside, nest without gaps. */
+/* One run of input axes whose product equals one run of output axes: strides can say it when the
+ * input axes, those of size 1 aside, nest without gaps. */
 static bool split_run(const spec *in, const int64_t *stride, int i0, int i1, const spec *out,
                       int64_t *ret_stride, int o0, int o1)
 {
@@ -128,9 +130,8 @@ static bool ones_view(const ig_node *v, const operand *in, operand *out)
 
 typedef bool (*view_fn)(const ig_node *v, const operand *in, operand *out);
 static const view_fn views[N_OPS] = {
-    [OP_reshape] = reshape_view,          [OP_transpose] = transpose_view,
-    [OP_slice] = slice_view,              [OP_broadcast_to] = broadcast_view,
-    [OP_expand_dims] = ones_view,         [OP_squeeze] = ones_view,
+    [OP_reshape] = reshape_view,        [OP_transpose] = transpose_view, [OP_slice] = slice_view,
+    [OP_broadcast_to] = broadcast_view, [OP_expand_dims] = ones_view,    [OP_squeeze] = ones_view,
 };
 
 bool view_is(uint16_t op) { return op < N_OPS && views[op]; }
@@ -141,4 +142,40 @@ bool view_layout(const ig_node *v, const operand *in, operand *out)
     if (!views[v->op](v, in, &o)) return false;
     *out = o;
     return true;
+}
+
+/* Views below a down to what is not a view or has its value; ret_base is that. False when there
+ * are more than `max`. */
+static bool list_views(ig_array a, const ig_node **views_found, int max, int *ret_n,
+                       ig_array *ret_base)
+{
+    int n = 0;
+    for (; !node_is_done(a.node) && view_is(a.node->op); a = a.node->in[0]) {
+        if (n == max) return false;
+        views_found[n++] = a.node;
+    }
+    *ret_n = n;
+    *ret_base = a;
+    return true;
+}
+
+void view_strides(ig_array a, int64_t *ret_stride)
+{
+    const ig_node *chain[64];
+    int n = 0;
+    operand o = {.s = *node_spec(a)};
+    ig_array base;
+    if (list_views(a, chain, N_ELEM(chain), &n, &base)) {
+        o.s = *node_spec(base);
+        if (node_is_done(base.node))
+            memcpy(o.stride, node_layout(base)->stride, sizeof o.stride);
+        else
+            view_contiguous(&o.s, o.stride);
+        while (n-- > 0)
+            if (!view_layout(chain[n], &o, &o)) {
+                o.s = chain[n]->out[0];
+                view_contiguous(&o.s, o.stride); /* made by a copy */
+            }
+    } /* else: strides 0, as if broadcast */
+    memcpy(ret_stride, o.stride, sizeof o.stride);
 }

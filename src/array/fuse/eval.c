@@ -1,8 +1,11 @@
-/* eval.c: evaluation (contract in core/eval.h): orders what is missing (core/order.c), groups it (group.c), and runs group by group.
+/* eval.c: evaluation (contract in core/eval.h): orders what is missing (core/order.c), groups it
+ * (group.c), and runs group by group.
  *
- * One evaluation at a time in a process: the kernels share one pool of workers anyway, and a graph that two threads share is then
- * computed once. A node's value is published by its `done` flag; after it the node's inputs are dropped, so that a buffer goes back as
- * soon as its last consumer has run. An output may take over the bytes of an input that dies with the group (donation). */
+ * One evaluation at a time in a process: the kernels share one pool of workers anyway, and a
+ * graph that two threads share is then computed once. A node's value is published by its `done`
+ * flag; after it the node's inputs are dropped, so that a buffer goes back as soon as its last
+ * consumer has run. An output may take over the bytes of an input that dies with the group
+ * (donation). */
 #include "array/core/eval.h"
 #include "array/core/buffer.h"
 #include "array/core/order.h"
@@ -54,8 +57,9 @@ static bool dies(const release *r)
     return r->n_refs == atomic_load_explicit(&r->node->refs, memory_order_acquire);
 }
 
-/* Plays the release of root's inputs through: the operations inside the group have no value and go with it, unless somebody
- * else holds them. Too large a group: fewer nodes are listed, fewer donations found. */
+/* Plays the release of root's inputs through: the operations inside the group have no value and
+ * go with it, unless somebody else holds them. Too large a group: fewer nodes are listed, fewer
+ * donations found. */
 static int releases(const ig_node *root, release *list)
 {
     int n = 0;
@@ -103,7 +107,8 @@ typedef struct evaluation {
     int64_t sym[1 + IG_MAX_SYMBOLS]; /* outside plans there are no symbols */
 } evaluation;
 
-/* Gives every output of the group's root a buffer and a row-major layout. The node is not done yet. */
+/* Gives every output of the group's root a buffer and a row-major layout. The node is not done
+ * yet. */
 static ig_status place_outputs(const work *w, ig_node *root)
 {
     int donor = find_donor(w);
@@ -174,11 +179,13 @@ static bool resolve_view(ig_node *n)
 
 static ig_status run_group(evaluation *e, const work *w)
 {
-    if (w->kind == WORK_NODE && view_is(w->node->op) && resolve_view((ig_node *)w->node)) return IG_OK;
+    if (w->kind == WORK_NODE && view_is(w->node->op) && resolve_view((ig_node *)w->node))
+        return IG_OK;
     return run_work(e, w);
 }
 
-/* What the caller asked for must have bytes; what is only held elsewhere may stay inside a group and be made again if asked for. */
+/* What the caller asked for must have bytes; what is only held elsewhere may stay inside a group
+ * and be made again if asked for. */
 static bool *mark_kept(const order *o, const ig_array *roots, int n)
 {
     bool *keep = mem_calloc(o->n, sizeof *keep);
@@ -218,8 +225,10 @@ static ig_status check_roots(const ig_array *a, int n, bool *ret_all_done)
             return st != IG_OK ? st : ig_fail(IG_EINVAL, "eval: array %d of %d is empty", i + 1, n);
         }
         if (a[i].node->trace)
-            return ig_fail(IG_EINVAL, "eval: the result of %s has no value: its function is being "
-                                      "compiled", op_table[a[i].node->op].name);
+            return ig_fail(IG_EINVAL,
+                           "eval: the result of %s has no value: its function is being "
+                           "compiled",
+                           op_table[a[i].node->op].name);
         all_done &= node_is_done(a[i].node);
     }
     *ret_all_done = all_done;

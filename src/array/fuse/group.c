@@ -6,6 +6,7 @@
 #include "array/fuse/group.h"
 #include <stdlib.h>
 #include <string.h>
+#include "array/core/view.h"
 #include "base/mem.h"
 
 #define NO_GROUP UINT32_MAX
@@ -101,6 +102,14 @@ static bool inner_of(const group_set *s, ig_array a, uint32_t *ret_index)
     return listed(s, a, ret_index) && s->uses[*ret_index] == 1 && movable(s, *ret_index);
 }
 
+/* For the step that adds the residual where it lies. */
+static bool is_row_major(ig_array a)
+{
+    int64_t stride[IG_MAX_NDIM];
+    view_strides(a, stride);
+    return view_is_contiguous(node_spec(a), stride);
+}
+
 /* add(residual, qmm8) in either order: index of the product, and the other input. */
 static bool is_residual_add(const group_set *s, const ig_node *n, uint32_t *ret_inner,
                             ig_array *ret_residual)
@@ -112,7 +121,7 @@ static bool is_residual_add(const group_set *s, const ig_node *n, uint32_t *ret_
             continue;
         const spec *r = node_spec(residual), *p = node_spec(product);
         if (r->dtype != IG_F32 || p->dtype != IG_F32 || !same_shape(r, p) ||
-            !same_shape(p, &n->out[0]))
+            !same_shape(p, &n->out[0]) || !is_row_major(residual))
             continue;
         *ret_residual = residual;
         return true;

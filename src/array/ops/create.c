@@ -9,11 +9,14 @@ static ig_status arange_rule(const op_call *c, spec *ret_out)
     double start = c->f[0], stop = c->f[1], step = c->f[2];
     TRY(arg_dtype(c, c->i[0], INTS | FLOATS));
     if (!isfinite(start) || !isfinite(stop) || !isfinite(step) || step == 0)
-        return ig_fail(IG_EINVAL, "arange: from %g to %g by %g: bounds and step must be finite, and the "
-                                  "step not 0", start, stop, step);
+        return ig_fail(IG_EINVAL,
+                       "arange: from %g to %g by %g: bounds and step must be finite, and the "
+                       "step not 0",
+                       start, stop, step);
     double n = ceil((stop - start) / step);
     if (n > MAX_ARANGE)
-        return ig_fail(IG_ELIMIT, "arange: from %g to %g by %g has too many elements", start, stop, step);
+        return ig_fail(IG_ELIMIT, "arange: from %g to %g by %g has too many elements", start, stop,
+                       step);
     int64_t dim = n > 0 ? (int64_t)n : 0;
     return shape_make("arange", (ig_dtype)c->i[0], &dim, 1, ret_out);
 }

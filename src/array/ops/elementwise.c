@@ -1,7 +1,8 @@
-/* elementwise.c: rules of operations that work element by element: broadcast, promotion, result type.
+/* elementwise.c: rules of operations that work element by element: broadcast, promotion, result
+ * type.
  *
- * Inputs keep their shapes and types: what runs them broadcasts and converts. complex64 is not computed with yet; it is stored,
- * moved and indexed. */
+ * Inputs keep their shapes and types: what runs them broadcasts and converts. complex64 is not
+ * computed with yet; it is stored, moved and indexed. */
 #include "array/ops/args.h"
 
 static ig_status like_input(const op_call *c, unsigned set, spec *ret_out)
@@ -83,7 +84,8 @@ ig_status rule_compare(op_call *c, spec *ret_out, int *ret_n_out)
     return IG_OK;
 }
 
-/* Shifted bools are u8, as in MLX. Two integers whose common type is a float have no common bits. */
+/* Shifted bools are u8, as in MLX. Two integers whose common type is a float have no common
+ * bits. */
 ig_status rule_bitwise(op_call *c, spec *ret_out, int *ret_n_out)
 {
     (void)ret_n_out;

@@ -15,14 +15,16 @@ static ig_status batch_dims(const op_call *c, spec *ret_out)
     return shape_broadcast("matmul", in, names, 2, ret_out);
 }
 
-/* a [..., M, K] or [K], b [..., K, N] or [K]; a vector's own dim is absent from the result. Both have the result's dtype afterwards. */
+/* a [..., M, K] or [K], b [..., K, N] or [K]; a vector's own dim is absent from the result. Both
+ * have the result's dtype afterwards. */
 ig_status rule_matmul(op_call *c, spec *ret_out, int *ret_n_out)
 {
     (void)ret_n_out;
     const spec *a = arg(c, 0), *b = arg(c, 1);
     TRY(arg_dtype_in(c, 0, FLOATS));
     TRY(arg_dtype_in(c, 1, FLOATS));
-    if (a->ndim < 1 || b->ndim < 1) return arg_refuse2(c, 0, 1, "scalars are not matrices: use multiply");
+    if (a->ndim < 1 || b->ndim < 1)
+        return arg_refuse2(c, 0, 1, "scalars are not matrices: use multiply");
     int ka = a->ndim - 1, kb = b->ndim > 1 ? b->ndim - 2 : 0;
     if (a->dim[ka] != b->dim[kb]) return arg_refuse2(c, 0, 1, "the inner dimensions differ");
     if ((a->sym && a->ndim == 1) || (b->sym && b->ndim <= 2))
@@ -31,10 +33,13 @@ ig_status rule_matmul(op_call *c, spec *ret_out, int *ret_n_out)
     TRY(batch_dims(c, &out));
     bool row = a->ndim > 1, column = b->ndim > 1;
     if (a->ndim == 2 && a->sym) {
-        if (out.ndim) return arg_refuse2(c, 0, 1, "its row symbol would not be the first dimension of the result");
+        if (out.ndim)
+            return arg_refuse2(c, 0, 1,
+                               "its row symbol would not be the first dimension of the result");
         out.sym = a->sym;
     }
-    if (out.ndim + row + column > IG_MAX_NDIM) return arg_refuse2(c, 0, 1, "more than 16 dimensions");
+    if (out.ndim + row + column > IG_MAX_NDIM)
+        return arg_refuse2(c, 0, 1, "more than 16 dimensions");
     if (row) out.dim[out.ndim++] = a->dim[a->ndim - 2];
     if (column) out.dim[out.ndim++] = b->dim[b->ndim - 1];
     *ret_out = out;

@@ -69,7 +69,8 @@ static ig_status transpose_rule(op_call *c, spec *ret_out)
     return in->sym && c->i[1] != 0 ? symbol_stays(c) : IG_OK;
 }
 
-/* One axis of a slice, as Python does it: negative indices count from the end, then everything is clipped. */
+/* One axis of a slice, as Python does it: negative indices count from the end, then everything
+ * is clipped. */
 static int64_t clip_index(int64_t at, int64_t dim, bool back)
 {
     int64_t low = back ? -1 : 0, high = back ? dim - 1 : dim;
@@ -87,14 +88,17 @@ static ig_status box_rule(op_call *c, const spec *in, spec *ret_out)
     int64_t *start = c->i + 1, *stop = start + n + 1, *step = stop + n + 1;
     for (int i = 0; i < n; i++) {
         if (step[i] == 0 || step[i] == INT64_MIN)
-            return ig_fail(IG_EINVAL, "%s: step of axis %d is %lld", op_name(c), i, (long long)step[i]);
+            return ig_fail(IG_EINVAL, "%s: step of axis %d is %lld", op_name(c), i,
+                           (long long)step[i]);
         bool back = step[i] < 0;
         start[i] = clip_index(start[i], in->dim[i], back);
         stop[i] = clip_index(stop[i], in->dim[i], back);
-        int64_t span = back ? start[i] - stop[i] : stop[i] - start[i], every = back ? -step[i] : step[i];
+        int64_t span = back ? start[i] - stop[i] : stop[i] - start[i],
+                every = back ? -step[i] : step[i];
         ret_out->dim[i] = span > 0 ? (span - 1) / every + 1 : 0;
     }
-    if (in->sym && (start[0] != 0 || step[0] != 1 || ret_out->dim[0] != in->dim[0])) return symbol_stays(c);
+    if (in->sym && (start[0] != 0 || step[0] != 1 || ret_out->dim[0] != in->dim[0]))
+        return symbol_stays(c);
     return IG_OK;
 }
 
@@ -109,8 +113,8 @@ static ig_status broadcast_rule(op_call *c, spec *ret_out)
     ret_out->sym = in->sym;
     for (int i = 0; i < in->ndim; i++)
         if (in->dim[i] != 1 && in->dim[i] != ret_out->dim[i + shift])
-            return ig_fail(IG_ESHAPE, "broadcast_to: argument a %s does not broadcast to %s", SHAPE(in),
-                           SHAPE(ret_out));
+            return ig_fail(IG_ESHAPE, "broadcast_to: argument a %s does not broadcast to %s",
+                           SHAPE(in), SHAPE(ret_out));
     return IG_OK;
 }
 
@@ -182,7 +186,8 @@ ig_status rule_concatenate(op_call *c, spec *ret_out, int *ret_n_out)
     for (int k = 0; k < c->n_in; k++) {
         const spec *in = arg(c, k);
         bool same = in->ndim == ret_out->ndim;
-        for (int i = 0; same && i < in->ndim; i++) same = i == axis || shape_dim_eq(in, i, ret_out, i);
+        for (int i = 0; same && i < in->ndim; i++)
+            same = i == axis || shape_dim_eq(in, i, ret_out, i);
         if (!same) return arg_refuse2(c, 0, k, "they may differ along the axis only");
         TRY(shape_no_symbol("concatenate", in, axis));
         ret_out->dtype = ig_promote(ret_out->dtype, in->dtype);
@@ -193,8 +198,9 @@ ig_status rule_concatenate(op_call *c, spec *ret_out, int *ret_n_out)
     return shape_check("concatenate", ret_out);
 }
 
-/* put_rows and slice_update: the result is a with something replaced. updates has a's dtype and exactly the shape of what it
- * replaces afterwards. slice_update: i = n, start, n, stop, n, step, clipped. */
+/* put_rows and slice_update: the result is a with something replaced. updates has a's dtype and
+ * exactly the shape of what it replaces afterwards. slice_update: i = n, start, n, stop, n,
+ * step, clipped. */
 ig_status rule_put(op_call *c, spec *ret_out, int *ret_n_out)
 {
     (void)ret_n_out;

@@ -1,5 +1,5 @@
-/* quant.c: group-quantised matrices and int8 activation rows: rules, and builders that take and return several arrays as one value
- * (ingot/quant.h). */
+/* quant.c: group-quantised matrices and int8 activation rows: rules, and builders that take and
+ * return several arrays as one value (ingot/quant.h). */
 #include "array/ops/args.h"
 #include "ingot/quant.h"
 
@@ -14,7 +14,8 @@ int64_t ig_rows8_bytes(int64_t n_cols, int32_t group)
 static ig_status check_group(const op_call *c, int64_t group)
 {
     if (group == 32 || group == 64 || group == 128) return IG_OK;
-    return ig_fail(IG_EINVAL, "%s: group is %lld, possible are 32, 64 and 128", op_name(c), (long long)group);
+    return ig_fail(IG_EINVAL, "%s: group is %lld, possible are 32, 64 and 128", op_name(c),
+                   (long long)group);
 }
 
 static ig_status check_format(const op_call *c, int64_t group, int64_t bits)
@@ -25,8 +26,9 @@ static ig_status check_format(const op_call *c, int64_t group, int64_t bits)
                    (long long)bits);
 }
 
-/* Codes, scales and biases at inputs k, k + 1, k + 2 must be one matrix; its spec is [..., N, K] in the scales' dtype. */
-static ig_status check_quantized(const op_call *c, int k, int64_t group, int64_t bits, spec *ret_w)
+/* Codes, scales and biases at inputs k, k + 1, k + 2 must be one matrix; its spec is [..., N, K]
+ * in the scales' dtype. They are row-major afterwards. */
+static ig_status check_quantized(op_call *c, int k, int64_t group, int64_t bits, spec *ret_w)
 {
     const spec *codes = arg(c, k), *scales = arg(c, k + 1), *biases = arg(c, k + 2);
     TRY(check_format(c, group, bits));
@@ -45,7 +47,9 @@ static ig_status check_quantized(const op_call *c, int k, int64_t group, int64_t
     for (int i = 0; i < last; i++)
         if (!shape_dim_eq(codes, i, scales, i)) return arg_refuse2(c, k, k + 1, "the rows differ");
     *ret_w = w;
-    return shape_check(op_name(c), ret_w);
+    TRY(shape_check(op_name(c), ret_w));
+    for (int i = 0; i < 3; i++) TRY(arg_dense(c, k + i));
+    return IG_OK;
 }
 
 /* i = group, bits. Outputs codes, scales, biases. */
@@ -58,7 +62,8 @@ ig_status rule_quantize(op_call *c, spec *ret_out, int *ret_n_out)
     if (w->ndim < 2) return arg_refuse(c, 0, "a matrix [..., N, K] is needed");
     int64_t k = w->dim[w->ndim - 1];
     if (k % group)
-        return ig_fail(IG_ESHAPE, "quantize: argument w is %s: its rows are not a multiple of the group %lld",
+        return ig_fail(IG_ESHAPE,
+                       "quantize: argument w is %s: its rows are not a multiple of the group %lld",
                        SHAPE(w), (long long)group);
     if (k > INT32_MAX) return arg_refuse(c, 0, "rows are limited to 2^31 - 1 elements");
     for (int n = 0; n < 3; n++) ret_out[n] = *w;
@@ -76,7 +81,8 @@ ig_status rule_dequantize(op_call *c, spec *ret_out, int *ret_n_out)
     return check_quantized(c, 0, c->i[0], c->i[1], ret_out);
 }
 
-/* in = x, codes, scales, biases; i = group, bits, transpose. w is [N, K], or has x's leading dims. */
+/* in = x, codes, scales, biases; i = group, bits, transpose. w is [N, K], or has x's leading
+ * dims. */
 ig_status rule_qmm(op_call *c, spec *ret_out, int *ret_n_out)
 {
     (void)ret_n_out;
@@ -86,7 +92,8 @@ ig_status rule_qmm(op_call *c, spec *ret_out, int *ret_n_out)
     TRY(check_quantized(c, 1, c->i[0], c->i[1], &w));
     int64_t n = w.dim[w.ndim - 2], k = w.dim[w.ndim - 1];
     if (x->ndim < 1) return arg_refuse(c, 0, "a matrix [..., M, K] is needed");
-    if (w.sym && w.ndim == 2) return arg_refuse(c, 1, "the rows of a matrix cannot be a row symbol");
+    if (w.sym && w.ndim == 2)
+        return arg_refuse(c, 1, "the rows of a matrix cannot be a row symbol");
     bool same = w.ndim == 2 || w.ndim == x->ndim;
     for (int i = 0; same && i < w.ndim - 2; i++) same = shape_dim_eq(&w, i, x, i);
     if (!same) return arg_refuse2(c, 0, 1, "the leading dimensions differ");
@@ -126,16 +133,19 @@ ig_status rule_qmm8(op_call *c, spec *ret_out, int *ret_n_out)
     TRY(check_quantized(c, 1, c->i[2], c->i[3], &w));
     if (w.ndim != 2 || w.sym) return arg_refuse(c, 1, "a plain matrix [N, K] is needed");
     if (c->i[3] != 4 && c->i[3] != 8)
-        return ig_fail(IG_EINVAL, "%s: w has %lld bits, possible are 4 and 8", op_name(c), (long long)c->i[3]);
+        return ig_fail(IG_EINVAL, "%s: w has %lld bits, possible are 4 and 8", op_name(c),
+                       (long long)c->i[3]);
     if (act_group < c->i[2])
-        return ig_fail(IG_EINVAL, "%s: the rows' group %lld is below the matrix's group %lld", op_name(c),
-                       (long long)act_group, (long long)c->i[2]);
+        return ig_fail(IG_EINVAL, "%s: the rows' group %lld is below the matrix's group %lld",
+                       op_name(c), (long long)act_group, (long long)c->i[2]);
     if (w.dim[1] != k || arg(c, 0)->dim[1] != ig_rows8_bytes(k, (int32_t)act_group))
-        return ig_fail(IG_ESHAPE, "%s: rows of %lld columns (argument rec %s) do not fit the matrix %s",
+        return ig_fail(IG_ESHAPE,
+                       "%s: rows of %lld columns (argument rec %s) do not fit the matrix %s",
                        op_name(c), (long long)k, SHAPE(arg(c, 0)), SHAPE(&w));
     *ret_out = *arg(c, 0);
     ret_out->dtype = IG_F32;
     ret_out->dim[1] = w.dim[0];
+    TRY(arg_dense(c, 0));
     return shape_check(op_name(c), ret_out);
 }
 
@@ -148,7 +158,8 @@ ig_status rule_take_q(op_call *c, spec *ret_out, int *ret_n_out)
     TRY(arg_dtype_in(c, 3, INTS));
     if (w.ndim != 2) return arg_refuse(c, 0, "a plain table [N, K] is needed");
     TRY(arg_append_dims(c, 3, 0, arg(c, 3)->ndim, &out));
-    if (out.ndim == IG_MAX_NDIM) return arg_refuse(c, 3, "the result would have more than 16 dimensions");
+    if (out.ndim == IG_MAX_NDIM)
+        return arg_refuse(c, 3, "the result would have more than 16 dimensions");
     out.dim[out.ndim++] = w.dim[1];
     *ret_out = out;
     return shape_check(op_name(c), ret_out);

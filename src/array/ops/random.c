@@ -1,5 +1,5 @@
-/* random.c: rules of random numbers. Keys are explicit: u32 [2], or a batch [..., 2] that draws for each key by itself; so the draws of
- * a row never depend on how many rows there are. */
+/* random.c: rules of random numbers. Keys are explicit: u32 [2], or a batch [..., 2] that draws
+ * for each key by itself; so the draws of a row never depend on how many rows there are. */
 #include "array/ops/args.h"
 
 static ig_status check_key(const op_call *c)
@@ -43,7 +43,8 @@ ig_status rule_random_split(op_call *c, spec *ret_out, int *ret_n_out)
     return draws(c, dims, 2, ret_out);
 }
 
-/* in = key, logits (f32 afterwards); i = axis. One key for all of logits, or a key [..., 2] for each row along the last axis. */
+/* in = key, logits (f32 afterwards); i = axis. One key for all of logits, or a key [..., 2] for
+ * each row along the last axis. */
 ig_status rule_categorical(op_call *c, spec *ret_out, int *ret_n_out)
 {
     (void)ret_n_out;
@@ -55,12 +56,16 @@ ig_status rule_categorical(op_call *c, spec *ret_out, int *ret_n_out)
     int axis = (int)c->i[0];
     if (logits->dim[axis] == 0 || logits->dim[axis] > UINT32_MAX)
         return arg_refuse(c, 1, "the axis must have 1 to 2^32 - 1 elements");
-    bool batch = key->ndim > 1, same = !batch || (key->ndim == logits->ndim && axis == logits->ndim - 1);
+    bool batch = key->ndim > 1,
+         same = !batch || (key->ndim == logits->ndim && axis == logits->ndim - 1);
     for (int i = 0; same && batch && i < axis; i++) same = shape_dim_eq(key, i, logits, i);
-    if (!same) return arg_refuse2(c, 0, 1, "a batch of keys must be one key for each row of the last axis");
+    if (!same)
+        return arg_refuse2(c, 0, 1,
+                           "a batch of keys must be one key for each row of the last axis");
     if (!batch && logits->sym)
-        return arg_refuse2(c, 0, 1, "rows that are a row symbol need a key each: their draws must not "
-                                    "depend on how many rows there are");
+        return arg_refuse2(c, 0, 1,
+                           "rows that are a row symbol need a key each: their draws must not "
+                           "depend on how many rows there are");
     spec out = {.dtype = IG_U32};
     TRY(arg_append_dims(c, 1, 0, axis, &out));
     TRY(arg_append_dims(c, 1, axis + 1, logits->ndim, &out));

@@ -1,7 +1,8 @@
 /* reduce.c: rules of reductions, scans, softmax and sorts: one axis or several are worked along. */
 #include "array/ops/args.h"
 
-/* i = n, axes, keepdims; afterwards the axes are written out, ascending. out: dims without them (or 1). */
+/* i = n, axes, keepdims; afterwards the axes are written out, ascending. out: dims without them
+ * (or 1). */
 static ig_status reduced_dims(op_call *c, int64_t *ret_n_reduced, spec *ret_out)
 {
     const spec *in = arg(c, 0);
@@ -13,7 +14,8 @@ static ig_status reduced_dims(op_call *c, int64_t *ret_n_reduced, spec *ret_out)
     for (int i = 0; i < in->ndim; i++) {
         if (is_listed[i]) {
             call_int(c, i);
-            *ret_n_reduced *= i == 0 && in->sym ? 1 : in->dim[i]; /* a symbol may be 0 at run time only */
+            *ret_n_reduced *=
+                i == 0 && in->sym ? 1 : in->dim[i]; /* a symbol may be 0 at run time only */
         }
         if (!is_listed[i] || keep) out.dim[out.ndim++] = is_listed[i] ? 1 : in->dim[i];
     }
@@ -79,7 +81,8 @@ ig_status rule_arg_reduce(op_call *c, spec *ret_out, int *ret_n_out)
     TRY(work_axis(c, 0));
     int axis = (int)c->i[0];
     int64_t n = arg(c, 0)->dim[axis];
-    if (n == 0 || n > UINT32_MAX) return arg_refuse(c, 0, "the axis must have 1 to 2^32 - 1 elements");
+    if (n == 0 || n > UINT32_MAX)
+        return arg_refuse(c, 0, "the axis must have 1 to 2^32 - 1 elements");
     spec out = *arg(c, 0);
     out.dtype = IG_U32;
     if (c->i[1]) {
@@ -122,7 +125,8 @@ ig_status rule_sort(op_call *c, spec *ret_out, int *ret_n_out)
     TRY(work_axis(c, 0));
     *ret_out = *arg(c, 0);
     if (c->op == OP_sort) return IG_OK;
-    if (ret_out->dim[c->i[0]] > UINT32_MAX) return arg_refuse(c, 0, "the axis has more than 2^32 - 1 elements");
+    if (ret_out->dim[c->i[0]] > UINT32_MAX)
+        return arg_refuse(c, 0, "the axis has more than 2^32 - 1 elements");
     ret_out->dtype = IG_U32;
     return shape_check(op_name(c), ret_out);
 }

@@ -14,7 +14,8 @@
 #define DTYPE(x)
 #define DIMS(x)
 #define AXES(x)
-#define OP(name, rule, build, args, expr, sample, doc, ...) {#name, #rule, rule_##rule, READ args, doc},
+#define OP(name, rule, build, args, expr, sample, doc, ...) \
+    {#name, #rule, rule_##rule, READ args, doc},
 const op_info op_table[N_OPS] = {
 #include "array/ops.def"
 };
