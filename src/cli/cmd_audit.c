@@ -1,0 +1,189 @@
+/* cmd_audit.c: ingot audit verify|prove|show: reading a log or a receipt with nothing but the public key. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "audit/key.h"
+#include "audit/scripts.h"
+#include "base/file.h"
+#include "cli/cli.h"
+#include "ingot/audit.h"
+
+#define MAX_RECEIPT ((size_t)16 << 20)
+#define MAX_TEXT ((size_t)1 << 30)
+
+typedef struct audit_options {
+    const char *vkey;            /* file */
+    const char *answer, *request, *known, *out, *split;
+    int64_t choice;
+    bool json;
+} audit_options;
+
+static ig_status read_vkey(const char *path, log_vkey *ret_vkey)
+{
+    if (!path) return ig_fail(IG_EINVAL, "--key FILE is needed: the log's verifier key (.vkey)");
+    return log_vkey_read(path, ret_vkey);
+}
+
+/* --- verify */
+static void print_finding(void *user, const char *text)
+{
+    (void)user;
+    fprintf(stderr, "found: %s\n", text);
+}
+
+static ig_status verify_whole_log(const char *dir, const audit_options *o, const log_vkey *v)
+{
+    AUTO(buf) known;
+    progress_line line;
+    ig_audit_log_report r = {0};
+    buf_init(&known, 0);
+    if (o->known) TRY(file_read(o->known, (size_t)1 << 16, &known));
+    ig_audit_log_options lo = {.finding = print_finding, .progress = progress_show, .user = &line, .known = o->known ? known.data : NULL};
+    progress_begin(&line, "verifying");
+    ig_status s = ig_audit_log_verify(dir, v->text, &lo, &r);
+    progress_end(&line);
+    printf(o->json ? "{\"verified\":%s,\"events\":%llu,\"signed\":%llu,\"sessions\":%llu,\"admits\":%llu,\"dones\":%llu,\"open\":%llu,\"findings\":%llu,\"root\":\"%s\"}\n"
+                   : "%s: %llu events, %llu under signed checkpoints, %llu sessions, %llu admits, %llu dones, %llu open, %llu findings\nroot %s\n",
+           o->json ? (s == IG_OK ? "true" : "false") : (s == IG_OK ? "verified" : "NOT verified"), (unsigned long long)r.size, (unsigned long long)r.signed_size,
+           (unsigned long long)r.n_sessions, (unsigned long long)r.n_admits, (unsigned long long)r.n_dones, (unsigned long long)r.n_open,
+           (unsigned long long)r.n_findings, r.root);
+    return s;
+}
+
+static ig_status check_bytes(const ig_audit_receipt *r, const char *name, const char *path)
+{
+    AUTO(buf) text;
+    TRY(file_read(path, MAX_TEXT, &text));
+    ig_status s = ig_audit_receipt_check(r, name, text.data ? text.data : "", text.n);
+    return s == IG_OK ? s : ig_fail_context(s, "%s: ", path);
+}
+
+static ig_status verify_receipt(const char *path, const audit_options *o, const log_vkey *v)
+{
+    AUTO(buf) text;
+    ig_audit_receipt *r = NULL;
+    char name[32];
+    TRY(file_read(path, MAX_RECEIPT, &text));
+    TRY(ig_audit_receipt_open(text.data ? text.data : "", text.n, v->text, &r));
+    ig_status s = IG_OK;
+    snprintf(name, sizeof name, "out.%lld", (long long)o->choice);
+    if (o->answer) s = check_bytes(r, name, o->answer);
+    if (s == IG_OK && o->request) s = check_bytes(r, "in.body", o->request);
+    if (s == IG_OK && o->split) s = ig_audit_receipt_split(r, o->split);
+    ig_audit_receipt_close(r);
+    if (s == IG_OK)
+        printf(o->json ? "{\"verified\":true,\"answer\":%s,\"request\":%s}\n" : "%s: verified; answer %s, request %s\n",
+               o->json ? (o->answer ? "true" : "null") : path, o->json ? (o->request ? "true" : "null") : o->answer ? "matches" : "not given",
+               o->request ? "matches" : "not given");
+    return s;
+}
+
+/* --- prove and show */
+static ig_status open_log(const char *dir, const audit_options *o, ig_audit_log **ret_log)
+{
+    log_vkey v;
+    TRY(read_vkey(o->vkey, &v));
+    return ig_audit_log_open(dir, v.text, ret_log);
+}
+
+static ig_status write_out(const char *path, const char *text)
+{
+    if (path) return file_write_atomic(path, text, strlen(text), 0644);
+    fputs(text, stdout);
+    return IG_OK;
+}
+
+static ig_status find_index(ig_audit_log *l, const char *what, uint64_t *ret_index)
+{
+    int64_t n;
+    if (str_int(str_of(what), 0, INT64_MAX, &n)) {
+        *ret_index = (uint64_t)n;
+        return IG_OK;
+    }
+    return ig_audit_log_find(l, what, ret_index);
+}
+
+static ig_status prove(const char *dir, const char *what, const audit_options *o)
+{
+    ig_audit_log *l = NULL;
+    char *text = NULL;
+    uint64_t index;
+    TRY(open_log(dir, o, &l));
+    ig_status s = find_index(l, what, &index);
+    if (s == IG_OK) s = ig_audit_log_prove(l, index, &text);
+    if (s == IG_OK) s = write_out(o->out, text);
+    if (s == IG_OK && o->split) {
+        ig_audit_receipt *r = NULL;
+        log_vkey v;
+        s = read_vkey(o->vkey, &v);
+        if (s == IG_OK) s = ig_audit_receipt_open(text, strlen(text), v.text, &r);
+        if (s == IG_OK) s = ig_audit_receipt_split(r, o->split);
+        ig_audit_receipt_close(r);
+    }
+    ig_audit_text_free(text);
+    ig_audit_log_close(l);
+    return s;
+}
+
+static ig_status show_events(ig_audit_log *l, uint64_t first, uint64_t n)
+{
+    for (uint64_t i = first; i < first + n; i++) {
+        char *text = NULL;
+        TRY(ig_audit_log_event(l, i, &text));
+        printf("%llu %s\n", (unsigned long long)i, text);
+        ig_audit_text_free(text);
+    }
+    return IG_OK;
+}
+
+static ig_status show(const char *dir, const char *what, const audit_options *o)
+{
+    ig_audit_log *l = NULL;
+    uint64_t index;
+    TRY(open_log(dir, o, &l));
+    ig_status s = IG_OK;
+    if (!what) s = show_events(l, 0, ig_audit_log_size(l));
+    else if ((s = find_index(l, what, &index)) == IG_OK) s = show_events(l, index, 1);
+    ig_audit_log_close(l);
+    return s;
+}
+
+static ig_status verify(const char *path, const audit_options *o)
+{
+    struct stat st;
+    log_vkey v;
+    TRY(read_vkey(o->vkey, &v));
+    if (stat(path, &st)) return ig_fail(IG_ENOTFOUND, "%s: not there", path);
+    return S_ISDIR(st.st_mode) ? verify_whole_log(path, o, &v) : verify_receipt(path, o, &v);
+}
+
+static int run(int argc, char **argv)
+{
+    audit_options o = {0};
+    text_list args;
+    int code;
+    const option_info options[] = {
+        {"key", 0, "FILE", "the log's verifier key (.vkey)", OPT_TEXT, &o.vkey, 0, 0},
+        {"answer", 0, "FILE", "verify RECEIPT: the answer's text, exactly", OPT_TEXT, &o.answer, 0, 0},
+        {"choice", 0, "I", "verify RECEIPT: which choice the answer is; default 0", OPT_INT, &o.choice, 0, 7},
+        {"request", 0, "FILE", "verify RECEIPT: the raw request body", OPT_TEXT, &o.request, 0, 0},
+        {"known", 0, "FILE", "verify LOG: a checkpoint from an earlier visit, which the log must extend", OPT_TEXT, &o.known, 0, 0},
+        {"out", 0, "FILE", "prove: where to write the receipt; default standard output", OPT_TEXT, &o.out, 0, 0},
+        {"split", 0, "DIR", "also write leaves and tlog-proofs as files of their own", OPT_TEXT, &o.split, 0, 0},
+        {"json", 0, NULL, "print JSON", OPT_FLAG, &o.json, 0, 0},
+        {0},
+    };
+    cli_parse("audit", argc, argv, options, &args, 2, 3, &code);
+    if (code == EXIT_DONE) printf("\n  audit verify LOG|RECEIPT   audit prove LOG ID|INDEX   audit show LOG [ID|INDEX]   audit script FILE (writes check.sh)\n");
+    if (code >= 0) return code;
+    const char *what = args.text[0], *path = args.text[1], *more = args.n == 3 ? args.text[2] : NULL;
+    ig_status s;
+    if (!strcmp(what, "verify")) s = verify(path, &o);
+    else if (!strcmp(what, "prove") && more) s = prove(path, more, &o);
+    else if (!strcmp(what, "show")) s = show(path, more, &o);
+    else if (!strcmp(what, "script")) s = scripts_write_check(path);
+    else return cli_usage("audit", "expected verify LOG|RECEIPT, prove LOG ID|INDEX, show LOG [ID|INDEX] or script FILE");
+    return s == IG_OK ? EXIT_DONE : cli_fail("audit", s);
+}
+
+const command_info command_audit = {run};

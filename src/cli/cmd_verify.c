@@ -1,0 +1,48 @@
+/* cmd_verify.c: ingot verify: a bundle against a trusted key. */
+#include <stdio.h>
+#include <string.h>
+#include "base/clock.h"
+#include "base/file.h"
+#include "cli/cli.h"
+#include "ingot/audit.h"
+#include "server/config.h"
+
+static ig_status verify(const char *bundle, const char *trust, progress_line *line, ig_audit_model *ret_model)
+{
+    AUTO(buf) model, sig;
+    buf_init(&sig, 0);
+    TRY(file_join(&model, bundle, "model"));
+    TRY(file_join(&sig, bundle, "model.sig"));
+    return ig_audit_model_verify(model.data, sig.data, trust, progress_show, line, ret_model);
+}
+
+static int run(int argc, char **argv)
+{
+    const char *trust = config_table[SET_trust].dflt;
+    bool json = false;
+    text_list args;
+    progress_line line;
+    ig_audit_model m;
+    int code;
+    const option_info options[] = {
+        {"trust", 0, "FILE|DIR", "trusted publisher keys; default /etc/ingot/trust", OPT_TEXT, &trust, 0, 0},
+        {"json", 0, NULL, "print JSON", OPT_FLAG, &json, 0, 0},
+        {0},
+    };
+    cli_parse("verify", argc, argv, options, &args, 1, 1, &code);
+    if (code >= 0) return code;
+    int64_t begin = clock_mono_us();
+    progress_begin(&line, "verifying");
+    ig_status s = verify(args.text[0], trust, &line, &m);
+    progress_end(&line);
+    if (s != IG_OK) return cli_fail("verify", s);
+    double seconds = (double)(clock_mono_us() - begin) * 1e-6;
+    if (json)
+        printf("{\"bundle\":\"%s\",\"verified\":true,\"root\":\"%s\",\"key\":\"%s\",\"files\":%lld,\"bytes\":%lld,\"seconds\":%.3f}\n", args.text[0], m.root, m.fingerprint,
+               (long long)m.n_files, (long long)m.n_bytes, seconds);
+    else
+        printf("%s: verified, %lld files, %.1f MB, %.2f s\n  root %s\n  key  %s\n", args.text[0], (long long)m.n_files, (double)m.n_bytes * 1e-6, seconds, m.root, m.fingerprint);
+    return EXIT_DONE;
+}
+
+const command_info command_verify = {run};
