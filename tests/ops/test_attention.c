@@ -299,19 +299,19 @@ TEST(a_negative_slot_is_written_nowhere)
 TEST(paged_operations_refuse_pools_of_another_geometry)
 {
     ig_array pool = ig_full(DIMS(2, 100), 0, IG_U8), kv = ig_full(DIMS(3, 1, 4), 1, IG_F32);
-    assert_refused(
-        ig_paged_write(pool, kv, kv, I32(0, 1, 2), 1, 4, IG_F16), IG_ESHAPE,
-        "paged_write: argument pool is uint8 [2, 100]: a page of 1 heads of 4 in float16 has 1024 bytes");
+    assert_refused(ig_paged_write(pool, kv, kv, I32(0, 1, 2), 1, 4, IG_F16), IG_ESHAPE,
+                   "paged_write: argument pool is uint8 [2, 100]: a page of 1 heads of 4 in "
+                   "float16 has 1024 bytes");
     assert_refused(ig_paged_write(pool, kv, kv, I32(0, 1, 2), 1, 4, IG_F64), IG_EDTYPE,
                    "dtype float64");
     ig_array right = ig_full(DIMS(2, 1024), 0, IG_U8);
     assert_refused(ig_paged_write(right, kv, kv, I32(0, 1), 1, 4, IG_F16), IG_ESHAPE,
                    "one slot for each row");
-    assert_refused(
-        ig_paged_attention(ig_full(DIMS(3, 1, 4), 1, IG_F32), right, SHAPED(I32(0), 1, 1), I32(0),
-                           I32(0), 1, IG_F16, 1),
-        IG_ESHAPE,
-        "paged_attention: arguments q float32 [3, 1, 4] and seq int32 [1]: there must be one value for each row");
+    assert_refused(ig_paged_attention(ig_full(DIMS(3, 1, 4), 1, IG_F32), right,
+                                      SHAPED(I32(0), 1, 1), I32(0), I32(0), 1, IG_F16, 1),
+                   IG_ESHAPE,
+                   "paged_attention: arguments q float32 [3, 1, 4] and seq int32 [1]: there "
+                   "must be one value for each row");
     assert_refused(ig_paged_attention(ig_full(DIMS(1, 3, 2), 1, IG_F32), right,
                                       SHAPED(I32(0), 1, 1), I32(0), I32(0), 2, IG_F16, 1),
                    IG_ESHAPE, "its heads are not a multiple of 2");

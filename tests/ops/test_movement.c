@@ -58,9 +58,9 @@ TEST(concatenate_joins_along_any_axis_and_promotes)
                     3, 2, 4);
     ig_array empty = ig_full(DIMS(0, 2), 0, IG_I32);
     assert_elements(ig_concatenate((ig_array[]){empty, a, empty}, 3, -2), 1, 2, 3, 4);
-    assert_refused(
-        ig_concatenate((ig_array[]){a, b}, 2, 0), IG_ESHAPE,
-        "concatenate: arguments arrays int32 [2, 2] and arrays float32 [2, 1]: they may differ along");
+    assert_refused(ig_concatenate((ig_array[]){a, b}, 2, 0), IG_ESHAPE,
+                   "concatenate: arguments arrays int32 [2, 2] and arrays float32 [2, 1]: "
+                   "they may differ along");
     assert_refused(ig_concatenate((ig_array[]){a, a}, 2, 2), IG_EINVAL, "axis 2 is out of range");
     assert_refused(ig_concatenate(NULL, 0, 0), IG_EINVAL, "concatenate: an empty list");
     assert_true(ig_is_empty(ig_concatenate((ig_array[]){a, {0}}, 2, 0)));

@@ -373,9 +373,10 @@ TEST(mismatched_quantised_arguments_are_refused_by_name)
     bad = q;
     bad.biases = ig_astype(q.biases, IG_F16);
     assert_refused(ig_dequantize(bad), IG_ESHAPE, "scales and biases must be alike");
-    assert_refused(
-        ig_quantized_matmul(arrays_spread(IG_F32, DIMS(2, 64), -1, 1, 1), q, true), IG_ESHAPE,
-        "quantized_matmul: arguments x float32 [2, 64] and w.codes uint32 [4, 16]: the inner dimensions differ");
+    assert_refused(ig_quantized_matmul(arrays_spread(IG_F32, DIMS(2, 64), -1, 1, 1), q, true),
+                   IG_ESHAPE,
+                   "quantized_matmul: arguments x float32 [2, 64] and w.codes uint32 [4, 16]: the "
+                   "inner dimensions differ");
     assert_refused(ig_quantized_matmul_rows8(ig_int8_rows(x, 32), q), IG_EINVAL,
                    "rows' group 32 is below the matrix's group 64");
     assert_refused(ig_quantized_matmul_rows8(ig_int8_rows(x, 64), ig_quantize(w, 64, 5)), IG_EINVAL,

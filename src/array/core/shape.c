@@ -75,7 +75,7 @@ static const char *symbol_name(int sym)
 
 shape_text shape_format(const spec *s)
 {
-    shape_text t;
+    shape_text t = {{0}};
     int at = put(&t, 0, "%s [", ig_dtype_name(s->dtype));
     for (int i = 0; i < s->ndim; i++) {
         if (sym_of(s, i)) at = put(&t, at, "%s<=", symbol_name(s->sym));
