@@ -61,6 +61,22 @@ TEST(sixteen_bit_floats_round_to_nearest_even)
     assert_int_equal(converted(ig_scalar_f32(0x1.8p-25f), IG_F16), 1);
 }
 
+TEST(copies_out_convert_strided_elements_and_check_their_count)
+{
+    ig_array a = ig_transpose(SHAPED(I32(1, -2, 3, 4), 2, 2), NO_AXES);
+    double d[4];
+    float f[4];
+    assert_ok(ig_copy_out(a, IG_F64, d, 4));
+    assert_true(d[0] == 1 && d[1] == 3 && d[2] == -2 && d[3] == 4);
+    assert_ok(ig_copy_out(ig_astype(a, IG_F64), IG_F32, f, 4));
+    assert_true(f[1] == 3 && f[2] == -2);
+    assert_ok(ig_copy_out(ig_astype(U32(16777217), IG_U64), IG_F32, f, 1)); /* one rounding */
+    assert_float_equal(f[0], 16777216, 0);
+    assert_fails(ig_copy_out(a, IG_F32, f, 3), IG_ESHAPE, "int32 [2, 2] into room for 3");
+    assert_fails(ig_copy_out(a, (ig_dtype)99, f, 4), IG_EDTYPE, "99 is not a dtype");
+    ig_error_clear();
+}
+
 TEST(items_come_out_converted)
 {
     double d;
@@ -81,6 +97,7 @@ int main(void)
         ARRAY_CASE(floats_saturate_into_integers_and_nan_becomes_zero),
         ARRAY_CASE(integers_wrap_into_narrower_ones),
         ARRAY_CASE(sixteen_bit_floats_round_to_nearest_even),
+        ARRAY_CASE(copies_out_convert_strided_elements_and_check_their_count),
         ARRAY_CASE(items_come_out_converted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

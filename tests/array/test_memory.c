@@ -1,5 +1,6 @@
 /* Buffers: alignment, reuse, limits, adopted memory. */
 #include "array/core/buffer.h"
+#include "base/mem.h"
 #include "support/arrays.h"
 #include "support/test.h"
 
@@ -62,6 +63,38 @@ TEST(a_memory_limit_is_an_error_and_not_the_end)
     assert_ok(ig_eval(&a, 1)); /* the same graph, with memory */
 }
 
+TEST(memory_that_the_system_refuses_twice_is_an_error_and_is_not_counted)
+{
+    buffer *b = NULL;
+    ig_memory_clear_cache();
+    int64_t active = arrays_counters().active_bytes;
+    mem_fault_arm(1, true);
+    ig_status st = buffer_new(1 << 20, &b);
+    mem_fault_arm(0, false);
+    assert_int_equal(st, IG_ENOMEM);
+    assert_non_null(strstr(ig_error_message(), "out of memory"));
+    assert_null(b);
+    assert_int_equal(arrays_counters().active_bytes, active);
+    ig_error_clear();
+    mem_fault_arm(2, false); /* once: the cache is given up and the second try succeeds */
+    assert_ok(buffer_new(1 << 20, &b));
+    mem_fault_arm(0, false);
+    assert_int_equal(ig_error_code(), IG_OK);
+    buffer_drop(b);
+}
+
+TEST(under_a_limit_the_cache_makes_room)
+{
+    buffer *b;
+    assert_ok(buffer_new(1 << 20, &b));
+    buffer_drop(b); /* cached */
+    ig_memory_set_limit(arrays_counters().active_bytes + (1 << 20));
+    assert_ok(buffer_new(700 << 10, &b));
+    assert_true(arrays_counters().cache_bytes <= 300 << 10);
+    ig_memory_set_limit(0);
+    buffer_drop(b);
+}
+
 static void count_free(void *user) { ++*(int *)user; }
 
 TEST(adopted_memory_is_used_where_it_lies_and_given_back_once)
@@ -102,6 +135,7 @@ TEST(memory_that_does_not_fit_its_shape_is_not_adopted)
                    "no data");
     assert_refused(ig_array_adopt(v, sizeof v, (ig_dtype)44, DIMS(4), count_free, &n_freed),
                    IG_EDTYPE, "44");
+    assert_refused(ig_array_copy(NULL, IG_F32, DIMS(2)), IG_EINVAL, "array_copy: no data");
     assert_refused(ig_array_copy(v, IG_F32, DIMS(-1)), IG_ESHAPE, "negative");
     assert_refused(ig_array_copy(v, IG_F32, DIMS(1ll << 62)), IG_ELIMIT, "more bytes than 63 bits");
     assert_refused(ig_array_copy(v, IG_F32, NULL, 17), IG_ELIMIT, "17 dimensions");
@@ -122,6 +156,8 @@ int main(void)
         ARRAY_CASE(a_released_buffer_is_used_again_for_slightly_larger_sizes),
         ARRAY_CASE(the_cache_keeps_to_its_limit_and_drops_the_oldest),
         ARRAY_CASE(a_memory_limit_is_an_error_and_not_the_end),
+        ARRAY_CASE(memory_that_the_system_refuses_twice_is_an_error_and_is_not_counted),
+        ARRAY_CASE(under_a_limit_the_cache_makes_room),
         ARRAY_CASE(adopted_memory_is_used_where_it_lies_and_given_back_once),
         ARRAY_CASE(adopted_memory_is_never_written_by_an_operation_that_could_work_in_place),
         ARRAY_CASE(memory_that_does_not_fit_its_shape_is_not_adopted),

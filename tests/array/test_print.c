@@ -25,6 +25,14 @@ TEST(matrices_and_scalars_look_as_in_mlx)
     assert_text(ig_astype(F32(0.1f, 0.25f), IG_F16), "array([0.0999756, 0.25], dtype=float16)");
 }
 
+TEST(the_largest_integers_keep_every_digit)
+{
+    const uint64_t u[1] = {UINT64_MAX};
+    const int64_t i[1] = {INT64_MIN};
+    assert_text(ig_array_copy(u, IG_U64, DIMS(1)), "array([18446744073709551615], dtype=uint64)");
+    assert_text(ig_array_copy(i, IG_I64, DIMS(1)), "array([-9223372036854775808], dtype=int64)");
+}
+
 TEST(empty_arrays_keep_their_brackets)
 {
     assert_text(ig_full(DIMS(0), 0, IG_F32), "array([], dtype=float32)");
@@ -77,6 +85,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ARRAY_CASE(matrices_and_scalars_look_as_in_mlx),
+        ARRAY_CASE(the_largest_integers_keep_every_digit),
         ARRAY_CASE(empty_arrays_keep_their_brackets),
         ARRAY_CASE(large_arrays_show_their_edges),
         ARRAY_CASE(complex_numbers_show_both_parts),

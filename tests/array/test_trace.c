@@ -111,6 +111,20 @@ TEST(a_symbol_stays_the_first_dimension_whole_and_in_order)
     assert_refused(ig_random_categorical(U32(1, 2), T_BY(4), -1), IG_ESHAPE, "a key each");
 }
 
+TEST(what_replaces_rows_must_have_their_symbol)
+{
+    ig_array x = T_BY(4);
+    ig_array row = ig_full(DIMS(1, 4), 1, IG_F32);
+    assert_refused(ig_slice_update(x, row, DIMS(0, 0), DIMS(8, 4), DIMS(1, 1)), IG_ESHAPE,
+                   "slice_update: argument update is float32 [1, 4]: it must have the row symbol");
+    assert_int_equal(symbol_of(ig_slice_update(x, T_BY(2), DIMS(0, 1), DIMS(8, 3), DIMS(1, 1))), 1);
+    ig_quantized q = ig_quantize(T_BY(64), 64, 4);
+    assert_refused(ig_quantized_matmul(ig_full(DIMS(2, 64), 1, IG_F32), q, true), IG_ESHAPE,
+                   "cannot be a row symbol");
+    assert_refused(ig_matmul(T_BY(4), ig_full(DIMS(3, 4, 2), 1, IG_F32)), IG_ESHAPE,
+                   "row symbol would not be the first");
+}
+
 TEST(a_dimension_of_size_one_that_is_a_symbol_is_not_squeezed)
 {
     static const ig_symbol one[1] = {{"O", 1}};
@@ -189,6 +203,7 @@ int main(void)
         TRACE_CASE(a_symbol_survives_what_keeps_its_rows),
         TRACE_CASE(a_symbol_never_meets_another_or_a_fixed_size),
         TRACE_CASE(a_symbol_stays_the_first_dimension_whole_and_in_order),
+        TRACE_CASE(what_replaces_rows_must_have_their_symbol),
         TRACE_CASE(a_dimension_of_size_one_that_is_a_symbol_is_not_squeezed),
         TRACE_CASE(what_a_trace_made_has_no_value),
         TRACE_CASE(a_write_consumes_a_version_and_returns_the_next),

@@ -178,6 +178,9 @@ TEST(sdpa_refuses_shapes_that_do_not_meet)
                    "sdpa: arguments q float32 [1, 6, 5, 16] and k float32 [1, 4, 7, 16]");
     assert_refused(ig_sdpa(ig_full(DIMS(5, 16), 1, IG_F32), k, k, none, 1, false), IG_ESHAPE,
                    "it must have 4 dimensions");
+    ig_array v = ig_full(DIMS(1, 6, 8, 16), 1, IG_F32);
+    assert_refused(ig_sdpa(q, ig_full(DIMS(1, 6, 7, 16), 1, IG_F32), v, none, 1, false), IG_ESHAPE,
+                   "batch, heads and positions of keys and values");
     ig_array k6 = ig_full(DIMS(1, 6, 7, 16), 1, IG_F32);
     assert_refused(ig_sdpa(q, k6, k6, ig_full(DIMS(5, 8), 0, IG_F32), 1, false), IG_ESHAPE,
                    "does not broadcast to");
@@ -304,6 +307,10 @@ TEST(paged_operations_refuse_pools_of_another_geometry)
                    "float16 has 1024 bytes");
     assert_refused(ig_paged_write(pool, kv, kv, I32(0, 1, 2), 1, 4, IG_F64), IG_EDTYPE,
                    "dtype float64");
+    assert_refused(ig_paged_write(pool, kv, kv, I32(0), 0, 4, IG_F16), IG_EINVAL, "0 heads of 4");
+    ig_array wide = ig_full(DIMS(3, 1, 8), 1, IG_F32);
+    assert_refused(ig_paged_write(ig_full(DIMS(2, 1024), 0, IG_U8), kv, wide, I32(0), 1, 4, IG_F16),
+                   IG_ESHAPE, "both must be [T, n_kv, head_dim]");
     ig_array right = ig_full(DIMS(2, 1024), 0, IG_U8);
     assert_refused(ig_paged_write(right, kv, kv, I32(0, 1), 1, 4, IG_F16), IG_ESHAPE,
                    "one slot for each row");

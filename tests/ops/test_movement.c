@@ -62,6 +62,8 @@ TEST(concatenate_joins_along_any_axis_and_promotes)
                    "concatenate: arguments arrays int32 [2, 2] and arrays float32 [2, 1]: "
                    "they may differ along");
     assert_refused(ig_concatenate((ig_array[]){a, a}, 2, 2), IG_EINVAL, "axis 2 is out of range");
+    ig_array huge = ig_broadcast_to(ig_full(DIMS(1), 0, IG_U8), DIMS(INT64_MAX));
+    assert_refused(ig_concatenate((ig_array[]){huge, huge}, 2, 0), IG_ELIMIT, "too large");
     assert_refused(ig_concatenate(NULL, 0, 0), IG_EINVAL, "concatenate: an empty list");
     assert_true(ig_is_empty(ig_concatenate((ig_array[]){a, {0}}, 2, 0)));
     ig_array many[65];
@@ -80,6 +82,8 @@ TEST(take_reads_slices_along_an_axis)
     assert_elements(y, 2, 0, 1, 1, 5, 3, 4, 4);
     assert_dims(ig_take(a, ig_reshape(I32(1), NULL, 0), 0), 3);
     assert_elements(ig_take(ig_transpose(a, NO_AXES), ig_astype(I32(2), IG_U8), 0), 2, 5);
+    ig_array deep = ig_full(DIMS(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1), 0, IG_I32);
+    assert_refused(ig_take(a, deep, 0), IG_ELIMIT, "take: the result would have more than 16");
     assert_dims(ig_take(a, ig_full(DIMS(0), 0, IG_I32), 1), 2, 0);
 }
 
