@@ -59,7 +59,11 @@ count lower_count(const spec *s, int from, int to)
 
 bool lower_is_contiguous(const operand *o) { return view_is_contiguous(&o->s, o->stride); }
 
-ig_status lower_no_memory(void) { return IG_ENOMEM; }
+ig_status lower_no_memory(void)
+{
+    ig_status st = ig_error_code();
+    return st != IG_OK ? st : IG_ENOMEM;
+}
 
 ig_status lower_bad_dtype(const lowering *l, ig_dtype t)
 {
