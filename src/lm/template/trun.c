@@ -201,6 +201,7 @@ static ig_status advance(trun *r, tloop *l, bool *ret_more)
     if (l->at_end) return IG_OK;
     l->after = tval_missing();
     if (item.kind == T_MISSING) TRY(next_item(r, l, &item, ret_more));
+    if (!*ret_more) return IG_OK;
     l->before = l->current;
     l->current = item;
     l->index0++;
