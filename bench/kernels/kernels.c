@@ -35,8 +35,8 @@ typedef struct options {
     long ahead;
     size_t bytes;
     list tokens, k, n;
-    int n_isas;
-    char isas[MAX_LIST][16];
+    int n_tables;
+    const kernels *tables[MAX_LIST];
 } options;
 
 /* --- threads: one job at a time, everybody waits for everybody */
@@ -245,6 +245,11 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static const char *name_of(const kernels *k)
+{
+    return k == &kernels_avx512vnni ? "avx512vnni" : k->isa;
+}
+
 /* --- one line of the table */
 static void bench_shape(const options *o, trial *t, matrices *set, size_t nt)
 {
@@ -263,21 +268,21 @@ static void bench_shape(const options *o, trial *t, matrices *set, size_t nt)
     part.bytes = used;
     reading plain = {.set = &part}, ahead = {.set = &part, .ahead = 2048};
     for (int r = 0; r < o->rounds; r++) {
-        for (int i = 0; i < o->n_isas; i++) {
-            t->table = kernels_find(o->isas[i]);
+        for (int i = 0; i < o->n_tables; i++) {
+            t->table = o->tables[i];
             time[i][r] = timed(multiply, t);
         }
-        time[o->n_isas][r] = timed(read_all, &plain);
-        time[o->n_isas + 1][r] = timed(read_all, &ahead);
+        time[o->n_tables][r] = timed(read_all, &plain);
+        time[o->n_tables + 1][r] = timed(read_all, &ahead);
     }
-    for (int i = 0; i < o->n_isas + 2; i++)
+    for (int i = 0; i < o->n_tables + 2; i++)
         qsort(time[i], (size_t)o->rounds, sizeof(double), by_value);
-    double p = time[o->n_isas][0], a = time[o->n_isas + 1][0],
+    double p = time[o->n_tables][0], a = time[o->n_tables + 1][0],
            best_read = (double)used / (p < a ? p : a) * 1e-9;
-    for (int i = 0; i < o->n_isas; i++) {
+    for (int i = 0; i < o->n_tables; i++) {
         double gb = (double)used / time[i][0] * 1e-9,
                mid = (double)used / time[i][o->rounds / 2] * 1e-9;
-        printf("%-10s %5ld x %-6ld %4zu  %7.2f %7.2f  %8.1f  %6.2f  %5.2f\n", o->isas[i],
+        printf("%-10s %5ld x %-6ld %4zu  %7.2f %7.2f  %8.1f  %6.2f  %5.2f\n", name_of(o->tables[i]),
                (long)set->k, (long)set->rows, nt, gb, mid, ops * t->n_used / time[i][0] * 1e-9,
                best_read, gb / best_read);
     }
@@ -309,13 +314,15 @@ static void parse_shapes(options *o, const char *text)
 
 static void parse_isas(options *o, char *text)
 {
-    o->n_isas = 0;
-    for (char *s = strtok(text, ","); s && o->n_isas < MAX_LIST; s = strtok(NULL, ",")) {
-        if (!kernels_find(s)) {
+    o->n_tables = 0;
+    for (char *s = strtok(text, ","); s && o->n_tables < MAX_LIST; s = strtok(NULL, ",")) {
+        const kernels *const *k = kernels_all();
+        while (*k && strcmp(name_of(*k), s)) k++;
+        if (!*k) {
             fprintf(stderr, "this machine has no %s\n", s);
             exit(1);
         }
-        snprintf(o->isas[o->n_isas++], sizeof o->isas[0], "%s", s);
+        o->tables[o->n_tables++] = *k;
     }
 }
 
@@ -324,8 +331,8 @@ static options parse_options(int argc, char **argv)
     options o = {.threads = 2, .bits = 4, .group = 64, .rounds = 5, .bytes = (size_t)512 << 20};
     o.tokens = parse("1,2,4,8,16,32,128,512");
     parse_shapes(&o, "576x576,576x192,576x1536,1536x576,576x49152,2048x2048,2048x8192,8192x2048");
-    for (const char *const *s = ig_device_isas(); *s; s++)
-        if (strcmp(*s, "ref")) snprintf(o.isas[o.n_isas++], sizeof o.isas[0], "%s", *s);
+    for (const kernels *const *k = kernels_all(); *k != &kernels_ref; k++)
+        o.tables[o.n_tables++] = *k;
     for (int c; (c = getopt(argc, argv, "t:i:b:g:n:m:r:a:k:")) != -1;) {
         switch (c) {
         case 't': o.threads = atoi(optarg); break;

@@ -599,10 +599,8 @@ TEST(every_slot_of_every_table_has_the_bits_of_the_reference)
     b.z = mem_alloc((MAX_N + 2 * PAD) * 4);
     b.got = mem_aligned(64, OUT_BYTES);
     b.want = mem_aligned(64, OUT_BYTES);
-    for (const char *const *isa = ig_device_isas(); *isa; isa++) {
-        b.k = kernels_find(*isa);
-        assert_non_null(b.k);
-        if (b.k == &kernels_ref) continue;
+    for (const kernels *const *table = kernels_all(); *table != &kernels_ref; table++) {
+        b.k = *table;
         for (size_t i = 0; i < N_ELEM(checkers); i++) {
             const char *only = getenv("SLOT");
             if (only && strcmp(only, checkers[i].slot)) continue;
@@ -621,9 +619,10 @@ TEST(every_slot_of_every_table_has_the_bits_of_the_reference)
 
 TEST(every_table_is_complete)
 {
-    for (const char *const *isa = ig_device_isas(); *isa; isa++) {
-        const kernels *k = kernels_find(*isa);
-        assert_string_equal(k->isa, *isa);
+    for (const char *const *isa = ig_device_isas(); *isa; isa++)
+        assert_string_equal(kernels_find(*isa)->isa, *isa);
+    for (const kernels *const *table = kernels_all(); *table; table++) {
+        const kernels *k = *table;
 #define SLOT(ret, name, args) assert_non_null(k->name);
 #include "array/cpu/kernels.def"
 #undef SLOT

@@ -47,20 +47,33 @@ static int features(void) { return HAS_NEON; } /* part of the base architecture 
 static int features(void) { return 0; }
 #endif
 
-static const struct {
-    const kernels *table;
-    int needs;
-} isas[] = {
-#define ISA(name, needs) {&kernels_##name, needs},
+/* Rows of isa.def: tables and what they need, in the same order. What a machine lacks is a prefix, since each table needs what those
+ * behind it need. */
+#define ISA(name, table, needs) &kernels_##table,
+#define BETTER ISA
+static const kernels *const tables[] = {
 #include "array/cpu/isa.def"
+    NULL};
 #undef ISA
+#define ISA(name, table, needs) needs,
+static const int needs_of[] = {
+#include "array/cpu/isa.def"
 };
+#undef ISA
+#undef BETTER
+
+const kernels *const *kernels_all(void)
+{
+    int has = features();
+    size_t first = 0;
+    while (needs_of[first] & ~has) first++;
+    return tables + first;
+}
 
 const kernels *kernels_find(const char *isa)
 {
-    int has = features();
-    for (size_t i = 0; i < N_ELEM(isas); i++)
-        if (!strcmp(isas[i].table->isa, isa)) return (isas[i].needs & ~has) ? NULL : isas[i].table;
+    for (const kernels *const *k = kernels_all(); *k; k++)
+        if (!strcmp((*k)->isa, isa)) return *k;
     return NULL;
 }
 
@@ -80,11 +93,12 @@ const char *ig_device_isa(void) { return kernels_current()->isa; }
 const char *const *ig_device_isas(void)
 {
     static const char *const all[] = {
-#define ISA(name, needs) #name,
+#define ISA(name, table, needs) #name,
+#define BETTER(name, table, needs)
 #include "array/cpu/isa.def"
 #undef ISA
+#undef BETTER
         NULL};
-    /* What a machine lacks is a prefix of `all`, since each table extends the ones behind it. */
     size_t first = 0;
     while (!kernels_find(all[first])) first++;
     return all + first;

@@ -6,10 +6,7 @@
 
 const kernels TABLE(ISA) = {
     .isa = VEC_TEXT(ISA),
-#define ROW(op) [OP_##op] = K(ew_##op),
-    .ew1 = {VEC_EW1(ROW)},
-    .ew2 = {VEC_EW2(ROW)},
-#undef ROW
+    VEC_TABLE_ROWS,
 #define SLOT(ret, name, args) .name = K(name),
 #include "array/cpu/kernels.def"
 #undef SLOT

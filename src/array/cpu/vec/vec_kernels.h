@@ -25,6 +25,10 @@ VEC_EW1(DECLARE)
 VEC_EW2(DECLARE)
 #undef DECLARE
 
+/* The elementwise rows of a kernel table. */
+#define VEC_ROW(op) [OP_##op] = K(ew_##op),
+#define VEC_TABLE_ROWS .ew1 = {VEC_EW1(VEC_ROW)}, .ew2 = {VEC_EW2(VEC_ROW)}
+
 /* Element i of an array of f32, f16 or bf16. */
 VEC_FN float float_at(const void *p, ig_dtype t, size_t i)
 {

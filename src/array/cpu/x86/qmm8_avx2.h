@@ -1,24 +1,12 @@
-/* qmm8_avx2.h: what the two AVX2 bodies of qmm8 share: the call, and pieces of arithmetic that both need. */
+/* qmm8_avx2.h: the two AVX2 bodies of qmm8. */
 #ifndef CPU_QMM8_AVX2_H
 #define CPU_QMM8_AVX2_H
 #define ISA avx2
-#include "array/cpu/vec/vec_kernels.h"
+#include "array/cpu/x86/qmm8.h"
 
-/* A call of qmm8 (kernels.def). */
-typedef struct qmm8_call {
-    float *y;
-    size_t ldy;
-    const qmat *w;
-    int64_t n0, n1;
-    const uint8_t *rec;
-    size_t rec_stride;
-    size_t act_group, nt;
-    char *scratch;
-} qmm8_call;
-
-/* Rows in one step of either body. */
+/* Rows in one step of either body: the matrix has at least as many. */
 #define QROWS 8
-/* Tokens that the walk takes at once, and the most that it is meant for: more are faster in tiles. */
+/* Tokens that the walk takes at once. */
 #define WALK_MAX 4
 
 /* Rows as linear streams, lanes are groups: for few tokens. */
@@ -28,10 +16,6 @@ void qmm8tile_avx2(const qmm8_call *c);
 /* Scratch that either body needs for this matrix. */
 size_t qmm8walk_bytes_avx2(const qmat *w);
 size_t qmm8tile_bytes_avx2(const qmat *w);
-
-/* A matrix of QROWS rows that holds rows [n, n + n_rows) of w and then zeros, in scratch. */
-qmat qmm8_tail_avx2(const qmat *w, int64_t n, int64_t n_rows, char *scratch);
-size_t qmm8_tail_bytes_avx2(const qmat *w);
 
 /* n scales or biases from element `first` on as f32; n is a multiple of 8. */
 VEC_FN void widen_scales(float *y, const void *p, ig_dtype t, size_t first, size_t n)

@@ -13,7 +13,6 @@
 #define MAX_ROW_TILES 8
 #define PASS 32 /* columns of a pass */
 #define PASS_BYTES (PASS * QROWS)
-#define N_CLASSES 16
 
 typedef __m256i v32;
 
@@ -29,23 +28,15 @@ typedef union lanes {
     int32_t i[TOKENS][QROWS];
 } lanes;
 
-/* What a leaf of the fold does: all groups of a class, then `n_merge` additions of waiting buffers. */
-typedef struct leaf {
-    uint8_t class, n_merge, buffer; /* buffer: where the result is left */
-    uint8_t merge[4];               /* buffers to add */
-} leaf;
-
 typedef struct tiler {
     size_t k, group, n_passes, per_group; /* passes in a row and in a group */
     size_t tile_bytes;                    /* codes, scales and biases of 8 rows */
     size_t block;                         /* tokens */
     int bits, n_leaves;
-    bool all_classes;
     leaf leaves[N_CLASSES];
     lanes dots, buffer[5];
 } tiler;
 
-static size_t up64(size_t n) { return (n + 63) / 64 * 64; }
 static size_t tile_bytes(const qmat *w)
 {
     return (size_t)w->k * QROWS + (size_t)(w->k / w->group) * QROWS * 8;
@@ -66,71 +57,7 @@ static size_t fixed_bytes(const qmat *w)
 
 size_t qmm8tile_bytes_avx2(const qmat *w) { return fixed_bytes(w) + tile_bytes(w); }
 
-/* --- the order of classes */
-
-/* Plays the fold with buffer names instead of numbers: at[level] waits for its right sibling. */
-static void plan_leaves(tiler *t)
-{
-    int at[5] = {-1, -1, -1, -1, -1};
-    uint8_t free_list[5] = {4, 3, 2, 1, 0};
-    int n_free = 5;
-    leaf *last = NULL;
-    for (int i = 0; i < N_CLASSES; i++) {
-        int class = (i & 1) << 3 | (i & 2) << 1 | (i & 4) >> 1 | i >> 3, level = 0, mine = -1;
-        bool here = (size_t) class * 64 < t->k && (size_t) class * 64 % t->group == 0;
-        if (here) {
-            last = &t->leaves[t->n_leaves++];
-            *last = (leaf){.class = (uint8_t) class, .buffer = free_list[--n_free]};
-            mine = last->buffer;
-        }
-        for (; i >> level & 1; level++) {
-            if (at[level] < 0) continue;
-            if (mine < 0)
-                mine = at[level]; /* nothing came: the left sibling goes up alone */
-            else { /* what moves up is always the last leaf's buffer, or was merged into it */
-                last->merge[last->n_merge++] = (uint8_t)at[level];
-                free_list[n_free++] = (uint8_t)at[level];
-            }
-            at[level] = -1;
-        }
-        at[level] = mine;
-    }
-    t->all_classes = t->n_leaves == N_CLASSES;
-}
-
 /* --- unpacking */
-
-VEC_FN void transpose8(v32 *r)
-{
-    __m256 t[8], u[8];
-    EACH (i, 4) {
-        __m256 a = _mm256_castsi256_ps(r[2 * i]), b = _mm256_castsi256_ps(r[2 * i + 1]);
-        t[2 * i] = _mm256_unpacklo_ps(a, b);
-        t[2 * i + 1] = _mm256_unpackhi_ps(a, b);
-    }
-    EACH (i, 2) {
-        u[4 * i] = _mm256_shuffle_ps(t[4 * i], t[4 * i + 2], 0x44);
-        u[4 * i + 1] = _mm256_shuffle_ps(t[4 * i], t[4 * i + 2], 0xee);
-        u[4 * i + 2] = _mm256_shuffle_ps(t[4 * i + 1], t[4 * i + 3], 0x44);
-        u[4 * i + 3] = _mm256_shuffle_ps(t[4 * i + 1], t[4 * i + 3], 0xee);
-    }
-    EACH (i, 4) {
-        r[i] = _mm256_castps_si256(_mm256_permute2f128_ps(u[i], u[i + 4], 0x20));
-        r[i + 4] = _mm256_castps_si256(_mm256_permute2f128_ps(u[i], u[i + 4], 0x31));
-    }
-}
-
-/* 32 bytes at the same place of 8 rows; the last `n_bytes` of a row may be fewer. */
-VEC_FN void load_rows(v32 *r, const uint8_t *p, size_t row_bytes, size_t n_bytes)
-{
-    EACH (i, QROWS) {
-        const uint8_t *q = p + (size_t)i * row_bytes;
-        if (n_bytes >= 32)
-            r[i] = _mm256_loadu_si256((const void *)q);
-        else
-            r[i] = _mm256_castsi128_si256(_mm_loadu_si128((const void *)q));
-    }
-}
 
 VEC_FN void put(uint8_t *y, v32 v) { _mm256_storeu_si256((void *)y, v); }
 
@@ -322,39 +249,6 @@ static void group_passes_8(pass_args *p, size_t per_group, bool again)
     group_passes(p, 8, per_group, again);
 }
 
-/* The bytes of the next 8 rows, asked for a few lines at a time between passes: all at once would fill the queues of the core
- * and stall it as long as reading them. */
-typedef struct wanted {
-    const char *at[3], *end[3];
-    size_t lines; /* between two groups */
-} wanted;
-
-static wanted want_rows(const tiler *t, const qmat *w, int64_t n)
-{
-    wanted q = {.lines = 0};
-    if (n + QROWS > w->n) return q;
-    size_t codes = (size_t)w->k / 8 * (size_t)w->bits, n_groups = t->k / t->group;
-    size_t scales = n_groups * (w->sb_type == IG_F32 ? 4 : 2);
-    q.at[0] = (const char *)w->codes + (size_t)n * codes;
-    q.at[1] = (const char *)w->scales + (size_t)n * scales;
-    q.at[2] = (const char *)w->biases + (size_t)n * scales;
-    q.end[0] = q.at[0] + QROWS * codes;
-    q.end[1] = q.at[1] + QROWS * scales;
-    q.end[2] = q.at[2] + QROWS * scales;
-    q.lines = (QROWS * (codes + 2 * scales) / 64 + 3) / n_groups + 1;
-    return q;
-}
-
-VEC_FN void want_some(wanted *q)
-{
-    for (size_t i = 0, part = 0; i < q->lines; i++) {
-        while (part < 3 && q->at[part] >= q->end[part]) part++;
-        if (part == 3) return;
-        _mm_prefetch(q->at[part], _MM_HINT_T0);
-        q->at[part] += 64;
-    }
-}
-
 /* 8 rows times the tokens of the block: y[token][row]. */
 static void tile(tiler *t, const char *rows, const act_cell *cells, size_t nt, wanted q, float *y,
                  size_t ldy)
@@ -388,7 +282,7 @@ static void tile(tiler *t, const char *rows, const act_cell *cells, size_t nt, w
                 vf_store(last->f[i],
                          vf_add(vf_load(last->f[i]), vf_load(t->buffer[f->merge[m]].f[i])));
     }
-    vf absent = vf_set(t->all_classes ? -0.0f : 0.0f);
+    vf absent = vf_set(t->n_leaves == N_CLASSES ? -0.0f : 0.0f);
     for (size_t i = 0; i < nt; i++) vf_store(y + i * ldy, vf_add(vf_load(last->f[i]), absent));
 }
 
@@ -404,7 +298,8 @@ static void few_tokens(const qmm8_call *c, tiler *t, char *rows, act_cell *cells
     lay_out(c, t, cells, 0, c->nt);
     for (int64_t n = c->n0; n + QROWS <= c->n1; n += QROWS) {
         unpack_tile(t, rows, c->w, n);
-        tile(t, rows, cells, c->nt, want_rows(t, c->w, n + QROWS), c->y + (n - c->n0), c->ldy);
+        tile(t, rows, cells, c->nt, want_rows(c->w, n + QROWS, QROWS, t->k / t->group),
+             c->y + (n - c->n0), c->ldy);
     }
 }
 
@@ -427,19 +322,18 @@ static void many_tokens(const qmm8_call *c, tiler *t, char *rows, size_t n_fit, 
     }
 }
 
-/* The rows behind the last whole tile, by way of a copy. */
+/* The rows behind the last whole tile, with some before them. */
 static void last_rows(const qmm8_call *c, tiler *t, char *rows, act_cell *cells, float *part)
 {
-    int64_t n = c->n0 + (c->n1 - c->n0) / QROWS * QROWS;
+    int64_t n = c->n0 + (c->n1 - c->n0) / QROWS * QROWS, start = last_tile(c->n1, QROWS);
     if (n == c->n1) return;
-    qmat tail = qmm8_tail_avx2(c->w, n, c->n1 - n, rows + t->tile_bytes);
-    unpack_tile(t, rows, &tail, 0);
+    unpack_tile(t, rows, c->w, start);
     for (size_t t0 = 0; t0 < c->nt; t0 += t->block) {
         size_t nt = c->nt - t0 < t->block ? c->nt - t0 : t->block;
         lay_out(c, t, cells, t0, nt);
         tile(t, rows, cells, nt, (wanted){.lines = 0}, part, QROWS);
         for (size_t i = 0; i < nt; i++)
-            memcpy(c->y + (t0 + i) * c->ldy + (n - c->n0), part + i * QROWS,
+            memcpy(c->y + (t0 + i) * c->ldy + (n - c->n0), part + i * QROWS + (n - start),
                    (size_t)(c->n1 - n) * sizeof(float));
     }
 }
@@ -456,11 +350,11 @@ void qmm8tile_avx2(const qmm8_call *c)
     t->per_group = t->group / PASS;
     t->tile_bytes = tile_bytes(w);
     t->block = block_tokens(w);
-    plan_leaves(t);
+    t->n_leaves = plan_leaves(t->leaves, t->k, t->group);
     act_cell *cells = (act_cell *)(c->scratch + up64(sizeof *t));
     float *part = (float *)((char *)cells + act_bytes(w));
     char *rows = (char *)part + up64(TOKENS * QROWS * 4);
-    size_t rest = KERNEL_SCRATCH_BYTES - fixed_bytes(w) - qmm8_tail_bytes_avx2(w);
+    size_t rest = KERNEL_SCRATCH_BYTES - fixed_bytes(w);
     size_t n_fit = rest / t->tile_bytes;
     if (c->nt <= t->block)
         few_tokens(c, t, rows, cells);

@@ -27,8 +27,6 @@ typedef struct walk {
     walk_act act[WALK_MAX];
 } walk;
 
-static size_t up64(size_t n) { return (n + 63) / 64 * 64; }
-
 /* Groups of weights in a vector of 8 classes: with groups of 32 a class of a step is two groups. */
 static size_t class_step(size_t group) { return group == 32 ? 16 : 8; }
 
@@ -334,14 +332,16 @@ VEC_FN void rows8x(const walk *k, const qmat *w, int64_t n, const vm *here, floa
 ROWS_NT(4, 32)
 ROWS_NT(4, 64)
 ROWS_NT(4, 128)
-ROWS_NT(8, 32) ROWS_NT(8, 64) ROWS_NT(8, 128)
+ROWS_NT(8, 32)
+ROWS_NT(8, 64)
+ROWS_NT(8, 128)
 #define ENTRY(bits, group)                                                               \
     {                                                                                    \
         rows_##bits##_##group##_1, rows_##bits##_##group##_2, rows_##bits##_##group##_3, \
             rows_##bits##_##group##_4                                                    \
     }
-    static const rows_fn rows_of[2][3][WALK_MAX] = {{ENTRY(4, 32), ENTRY(4, 64), ENTRY(4, 128)},
-                                                    {ENTRY(8, 32), ENTRY(8, 64), ENTRY(8, 128)}};
+static const rows_fn rows_of[2][3][WALK_MAX] = {{ENTRY(4, 32), ENTRY(4, 64), ENTRY(4, 128)},
+                                                {ENTRY(8, 32), ENTRY(8, 64), ENTRY(8, 128)}};
 
 /* Up to four tokens. */
 static void walk_tokens(const qmm8_call *c, walk *k, size_t t0, size_t nt)
@@ -357,10 +357,11 @@ static void walk_tokens(const qmm8_call *c, walk *k, size_t t0, size_t nt)
     for (; n + QROWS <= c->n1; n += QROWS) rows(k, w, n, here, y + (n - c->n0), c->ldy);
     if (n == c->n1) return;
     float part[WALK_MAX][QROWS];
-    qmat tail = qmm8_tail_avx2(w, n, c->n1 - n, c->scratch + qmm8walk_bytes_avx2(w));
-    rows(k, &tail, 0, here, part[0], QROWS);
+    int64_t start = last_tile(c->n1, QROWS);
+    rows(k, w, start, here, part[0], QROWS);
     for (size_t t = 0; t < nt; t++)
-        memcpy(y + t * c->ldy + (n - c->n0), part[t], (size_t)(c->n1 - n) * sizeof *y);
+        memcpy(y + t * c->ldy + (n - c->n0), part[t] + (n - start),
+               (size_t)(c->n1 - n) * sizeof *y);
 }
 
 void qmm8walk_avx2(const qmm8_call *c)

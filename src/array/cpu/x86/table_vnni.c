@@ -1,0 +1,15 @@
+/* table_vnni.c: AVX-512's table, with the row that has a better body on VNNI. */
+#define ISA avx512
+#include "array/cpu/vec/vec_kernels.h"
+
+void qmm8_vnni(float *y, size_t ldy, const qmat *w, int64_t n0, int64_t n1, const uint8_t *rec,
+               size_t rec_stride, int act_group, size_t nt, char *scratch);
+
+#define qmm8_avx512 qmm8_vnni
+const kernels kernels_avx512vnni = {
+    .isa = "avx512",
+    VEC_TABLE_ROWS,
+#define SLOT(ret, name, args) .name = K(name),
+#include "array/cpu/kernels.def"
+#undef SLOT
+};
