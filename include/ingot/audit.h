@@ -67,7 +67,7 @@ typedef struct ig_audit_log_report {
     uint64_t n_checkpoints; /* signatures checked */
     uint64_t n_sessions, n_admits, n_dones;
     uint64_t n_open; /* admits without done: running, or a crash that no restart has closed yet */
-    uint64_t n_torn; /* bytes of an unfinished write at the end; the next start cuts them */
+    uint64_t n_torn; /* bytes of an unfinished write at the end; a finding unless the server runs */
     uint64_t n_missing;  /* derived files (tiles) that are missing; the next start rewrites them */
     uint64_t n_findings; /* what is wrong */
     char root[65];       /* of all events */

@@ -434,7 +434,8 @@ ig_status event_parse(const char *what, str leaf, event_parsed *ret_event)
     }
     AUTO(buf) again;
     buf_init(&again, EVENT_MAX_LEAF);
-    if (event_encode(&p->e, &again) != IG_OK) return ig_fail_context(IG_EFORMAT, "%s: ", what);
+    ig_status st = event_encode(&p->e, &again);
+    if (st != IG_OK) return ig_fail_context(st == IG_ENOMEM ? st : IG_EFORMAT, "%s: ", what);
     if (!str_eq(leaf, (str){again.data, again.n}))
         return ig_fail(IG_EFORMAT,
                        "%s: event %s: unknown fields, or not in the one encoding of event.def",

@@ -248,8 +248,8 @@ static ig_status verify_openings(const char *what, const receipt *r)
         char name[32];
         str n = r->openings[i].name;
         (void)snprintf(name, sizeof name, "%.*s", (int)(n.n < 31 ? n.n : 31), n.p);
-        if (receipt_check(r, name, r->openings[i].bytes, r->openings[i].n) != IG_OK)
-            return ig_fail_context(IG_EVERIFY, "%s: ", what);
+        ig_status st = receipt_check(r, name, r->openings[i].bytes, r->openings[i].n);
+        if (st != IG_OK) return ig_fail_context(st, "%s: ", what);
     }
     return IG_OK;
 }

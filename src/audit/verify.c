@@ -3,8 +3,10 @@
  * The scan proves segments against checkpoints; on the way every event is parsed and held against the rules of
  * ledger.h, every signature is checked, every tile and entry bundle compared. Then the partial tiles, which can
  * only be prefixes of what was verified. Derived files may be missing: they are written without sync. */
+#define _GNU_SOURCE /* F_OFD_GETLK */
 #include "audit/verify.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -205,7 +207,11 @@ static ig_status check_key_file(check *c)
     TRY(file_join(&path, c->dir, "log.vkey"));
     if (!file_exists(path.data)) {
         c->report->n_missing++;
-    } else if (log_vkey_read(path.data, &v) != IG_OK) {
+        return IG_OK;
+    }
+    ig_status st = log_vkey_read(path.data, &v);
+    if (st == IG_ENOMEM) return st;
+    if (st != IG_OK) {
         found(c, ig_error_message());
     } else if (strcmp(v.text, c->vkey->text) != 0) {
         found_path(c, path.data, "is not the key that you trust");
@@ -251,6 +257,36 @@ static void fill_report(check *c)
     for (size_t i = 0; i < SHA256_N; i++) (void)snprintf(r->root + 2 * i, 3, "%02x", root.b[i]);
 }
 
+/* Whether a server has the log open: its last write may be half visible. */
+static bool in_use(const char *dir)
+{
+    AUTO(buf) path;
+    buf_init(&path, 0);
+    int fd;
+    if (file_join(&path, dir, "lock") != IG_OK || !file_exists(path.data)) return false;
+    if (io_open(path.data, O_RDONLY, 0, &fd) != IG_OK) return false;
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    bool used = fcntl(fd, F_OFD_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
+    io_close(fd);
+    return used;
+}
+
+static void check_tail(check *c)
+{
+    store *s = c->s;
+    const store_segment *last = &s->segments[s->n_segments - 1];
+    AUTO(buf) path;
+    buf_init(&path, 0);
+    if (s->tail.torn == 0 || in_use(c->dir)) return;
+    if (store_segment_path(c->dir, last->first, &path) != IG_OK) return;
+    char what[160];
+    (void)snprintf(what, sizeof what,
+                   "%zu bytes at byte %zu, after event %" PRIu64
+                   ", are no whole record: an unfinished write of a crash, or damage",
+                   s->tail.torn, last->used, s->range.size - 1);
+    found_path(c, path.data, what);
+}
+
 static ig_status run(check *c)
 {
     store_hooks hooks = {.user = c,
@@ -264,6 +300,7 @@ static ig_status run(check *c)
     if (st == IG_EVERIFY || st == IG_EFORMAT) found(c, ig_error_message());
     TRY(st);
     fill_report(c);
+    check_tail(c);
     TRY(check_tiles(c));
     return c->o->known ? check_known(c) : IG_OK;
 }
