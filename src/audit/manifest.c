@@ -222,17 +222,22 @@ static void *work(void *arg)
     return NULL;
 }
 
+static void report(const job *j)
+{
+    if (j->o->progress) j->o->progress(j->o->user, atomic_load(&j->done), j->m->n_bytes);
+}
+
 static void wait_for_workers(job *j)
 {
-    const manifest_options *o = j->o;
     lock_take(&j->lock);
     while (j->n_running) {
         (void)cond_wait_until(&j->wake, &j->lock, clock_mono_us() + PROGRESS_US);
         lock_drop(&j->lock);
-        if (o->progress) o->progress(o->user, atomic_load(&j->done), j->m->n_bytes);
+        report(j);
         lock_take(&j->lock);
     }
     lock_drop(&j->lock);
+    report(j); /* the end, also when all was done before the first look */
 }
 
 static ig_status run_threads(job *j)
