@@ -75,7 +75,7 @@
     DEFINE_SORT(t, T)                 \
     DEFINE_TOPK(t, T)                 \
     DEFINE_SCAN(t, T, sum)
-#define EACH(F)                                   \
+#define ALL_TYPES(F)                              \
     F(BOOL, uint8_t, acc | *p)                    \
     F(U8, uint8_t, acc + *p)                      \
     F(U16, uint16_t, acc + *p)                    \
@@ -88,9 +88,9 @@
     F(F32, float, acc + *p)                       \
     F(F64, double, acc + *p)
 
-EACH(DEFINE)
+ALL_TYPES(DEFINE)
 
 #define ROW(t, T, sum) [IG_##t] = {largest_##t, smallest_##t, sort_##t, topk_##t, scan_##t},
-static const order_fns fns[IG_N_DTYPES] = {EACH(ROW)};
+static const order_fns fns[IG_N_DTYPES] = {ALL_TYPES(ROW)};
 
 const order_fns *order_of(ig_dtype t) { return fns[t].sort ? &fns[t] : NULL; }
