@@ -95,7 +95,7 @@ QUICK_BIN := $(foreach t,$(TEST_BIN),$(if $(filter test_slow_%,$(notdir $(t))),,
 TEST_SH := $(sort $(wildcard tests/*/run_*.sh))
 FUZZ_BIN := $(patsubst tests/fuzz/%.c,$(B)/tests/fuzz/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 EXAMPLE_BIN := $(patsubst examples/%.c,$(B)/examples/%,$(sort $(wildcard examples/*.c)))
-BENCH_BIN := $(patsubst bench/%.c,$(B)/bench/%,$(sort $(wildcard bench/*.c)))
+BENCH_BIN := $(patsubst bench/%.c,$(B)/bench/%,$(call find_c,bench))
 EMBED := $(patsubst src/%,$(GEN)/%.inc,$(sort $(shell find src -path '*/embed/*' -type f 2>/dev/null)))
 
 # --- libraries ----------------------------------------------------------------------------------
@@ -109,8 +109,8 @@ ARCHIVES := $(B)/libapp.a $(B)/libingot-lm.a $(B)/libingot.a
 LIBRARIES := $(B)/libingot.a $(B)/libingot.so $(if $(SRC_LM),$(B)/libingot-lm.a $(B)/libingot-lm.so)
 PROGRAM := $(if $(CROSS),,$(if $(wildcard src/cli/main.c),$(B)/ingot))
 
-.PHONY: all libs test quick sanitized threaded fuzz-targets lint format fuzz coverage bench quality demo examples tests install \
-    uninstall clean help setup setup-tests generate
+.PHONY: all libs test quick sanitized threaded fuzz-targets lint format fuzz coverage bench quality \
+    demo examples tests install uninstall clean help setup setup-tests generate
 all: $(LIBRARIES) $(PROGRAM)
 $(if $(CROSS),$(shell ./setup.sh --sysroot $(CROSS) >&2))
 libs: $(LIBRARIES)
@@ -231,7 +231,7 @@ setup-tests:
 	@./setup.sh --tests
 run_tests = B=$(B) RUN='$(RUN)' CC='$(CC)' tests/run.sh
 test: setup-tests
-	$(SUBMAKE) all tests examples $(FUZZ_BIN)
+	$(SUBMAKE) all tests examples $(FUZZ_BIN) $(BENCH_BIN)
 	@$(run_tests) $(TEST_BIN) $(FUZZ_BIN) $(if $(VARIANT),,$(TEST_SH))
 quick: $(QUICK_BIN)
 	@$(run_tests) $(QUICK_BIN)
@@ -298,4 +298,4 @@ export HELP
 help:
 	@printf '%s\n' "$$HELP"
 
--include $(shell find $(B)/obj $(B)/tests $(B)/examples $(GEN)/tools -name '*.d' 2>/dev/null)
+-include $(shell find $(B)/obj $(B)/tests $(B)/examples $(B)/bench $(GEN)/tools -name '*.d' 2>/dev/null)

@@ -130,7 +130,7 @@ static int visit(const char *path, const struct stat *st, int type, struct FTW *
 
 int main(int argc, char **argv)
 {
-    static const char *const roots[] = {"include", "src", "tools", "examples", "tests"};
+    static const char *const roots[] = {"include", "src", "tools", "examples", "tests", "bench"};
     FILE *f = argc == 2 ? fopen(argv[1], "r") : NULL;
     if (!f) die("usage: layers LAYERS, in the root of the repository", "arguments");
     char line[LINE_N];
