@@ -1,9 +1,11 @@
 /* cmd_bench.c: ingot bench: prompt (pp) and generation (tg) speed of a model, with llama-bench's flags, beside the machine's read bandwidth measured
  * in the same minute. The median of the repetitions is what counts. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/clock.h"
+#include "base/digest.h"
 #include "base/file.h"
 #include "base/thread.h"
 #include "cli/cli.h"
@@ -16,7 +18,7 @@
 #define MAX_REPEATS 64
 
 typedef struct bench {
-    const char *model, *isa, *arithmetic, *kv;
+    const char *model, *isa, *arithmetic, *kv, *machine;
     int64_t n_prompt, n_gen, threads, repeats, depth, batch;
     bool json;
     ig_lm *lm;
@@ -26,7 +28,13 @@ typedef struct bench {
 
 typedef struct row { char test[32]; double tok_s, lo, hi, gb_s, fraction; } row;
 
-/* --- the machine's limit */
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* --- the machine's limits */
 typedef uint64_t words __attribute__((vector_size(64), aligned(64)));
 typedef struct read_job { const words *p; size_t n; uint64_t sink; } read_job;
 
@@ -67,6 +75,126 @@ static ig_status measure_read(int n_threads, double *ret_gb_s)
     return IG_OK;
 }
 
+/* SHA-256 of 64 MiB per thread, all threads at once. */
+typedef struct hash_job { const uint8_t *p; uint8_t digest[SHA256_N]; } hash_job;
+#define HASH_BYTES ((size_t)64 << 20)
+
+static void *hash_all(void *arg)
+{
+    hash_job *j = arg;
+    sha256(j->p, HASH_BYTES, j->digest);
+    return NULL;
+}
+
+static ig_status measure_hash(int n_threads, double *ret_gb_s)
+{
+    AUTO(mem_ptr) memory = mem_calloc(1, HASH_BYTES);
+    AUTO(mem_ptr) job_memory = mem_calloc((size_t)n_threads, sizeof(hash_job));
+    AUTO(mem_ptr) thread_memory = mem_calloc((size_t)n_threads, sizeof(pthread_t));
+    hash_job *job = job_memory;
+    pthread_t *thread = thread_memory;
+    if (!memory || !job || !thread) return IG_ENOMEM;
+    memset(memory, 1, HASH_BYTES);
+    int64_t begin = clock_mono_ns();
+    for (int i = 0; i < n_threads; i++) {
+        job[i].p = memory;
+        if (i) TRY(thread_start(&thread[i], "ingot hash", 0, hash_all, &job[i]));
+    }
+    hash_all(&job[0]);
+    for (int i = 1; i < n_threads; i++) pthread_join(thread[i], NULL);
+    *ret_gb_s = (double)n_threads * (double)HASH_BYTES / (double)(clock_mono_ns() - begin);
+    return IG_OK;
+}
+
+/* The int8 kernel on a matrix that stays in the caches: what arithmetic gives when memory does not hold it back. */
+#define CORE_N 512
+#define CORE_K 512
+#define CORE_T 256
+
+typedef struct core_job { ig_quantized w; } core_job;
+
+static ig_status core_trace(void *user, const ig_array *in, int n_in, ig_array *ret_out, int n_out)
+{
+    const core_job *j = user;
+    (void)n_in, (void)n_out;
+    ret_out[0] = ig_quantized_matmul_rows8(ig_int8_rows(in[0], 64), j->w);
+    return ig_is_empty(ret_out[0]) ? ig_error_code() : IG_OK;
+}
+
+static ig_status time_core(ig_plan *p, double *ret_gop_s)
+{
+    double best = 0;
+    memset(ig_plan_input(p, 0), 0, (size_t)CORE_T * CORE_K * sizeof(float));
+    for (int i = 0; i < 60; i++) {
+        int64_t begin = clock_mono_ns();
+        TRY(ig_plan_replay(p, NULL, 0));
+        double rate = 2.0 * CORE_N * CORE_K * CORE_T / (double)(clock_mono_ns() - begin);
+        if (rate > best) best = rate;
+    }
+    *ret_gop_s = best;
+    return IG_OK;
+}
+
+static ig_status measure_core(double *ret_gop_s)
+{
+    core_job job;
+    ig_plan *p = NULL;
+    ig_input input = {"x", IG_F32, 2, {CORE_T, CORE_K}, -1};
+    ig_plan_spec spec = {.inputs = &input, .n_inputs = 1, .n_outputs = 1};
+    ig_scope *scope = ig_scope_open();
+    job.w = ig_quantize(ig_full((int64_t[]){CORE_N, CORE_K}, 2, 0.5, IG_F16), 64, 4);
+    ig_status s = ig_compile(core_trace, &job, &spec, &p);
+    if (s == IG_OK) s = time_core(p, ret_gop_s);
+    ig_plan_free(p);
+    ig_status closed = ig_scope_close(scope);
+    return s != IG_OK ? s : closed;
+}
+
+/* Median of a 512-byte append and fdatasync in dir. */
+static ig_status measure_sync(const char *dir, double *ret_us)
+{
+    AUTO(buf) path;
+    double us[21];
+    char block[512] = {0};
+    int fd = -1;
+    TRY(file_join(&path, dir, ".ingot-sync-test"));
+    TRY(io_open(path.data, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600, &fd));
+    ig_status s = IG_OK;
+    for (int i = 0; i < 21 && s == IG_OK; i++) {
+        int64_t begin = clock_mono_ns();
+        s = io_write(fd, block, sizeof block, path.data);
+        if (s == IG_OK) s = io_fdatasync(fd, path.data);
+        us[i] = (double)(clock_mono_ns() - begin) * 1e-3;
+    }
+    io_close(fd);
+    ig_status removed = io_unlink(path.data);
+    if (s == IG_OK) s = removed;
+    if (s == IG_OK) {
+        qsort(us, 21, sizeof *us, by_size);
+        *ret_us = us[10];
+    }
+    return s;
+}
+
+/* ingot bench --machine: the four limits, measured now. */
+static ig_status run_machine(bench *b)
+{
+    char cpu[128];
+    double hash = 0, core = 0, sync_us = 0;
+    int64_t threads = b->threads ? b->threads : thread_n_cpus();
+    if (b->isa) TRY(ig_device_set_isa(b->isa));
+    TRY(ig_device_set_threads((int)threads));
+    TRY(measure_read((int)threads, &b->read_gb_s));
+    TRY(measure_hash((int)threads, &hash));
+    TRY(measure_core(&core));
+    TRY(measure_sync(b->machine, &sync_us));
+    build_cpu(cpu, sizeof cpu);
+    printf(b->json ? "{\"cpu\":\"%s\",\"isa\":\"%s\",\"threads\":%d,\"read_gb_s\":%.2f,\"sha256_gb_s\":%.2f,\"int8_gop_s\":%.1f,\"sync_us\":%.0f}\n"
+                   : "%s, %s, %d threads\nmemory read     %.2f GB/s\nSHA-256         %.2f GB/s\nint8 arithmetic %.1f GOP/s (4-bit weights, in cache)\ndurable write   %.0f us\n",
+           cpu, ig_device_isa(), ig_device_threads(), b->read_gb_s, hash, core, sync_us);
+    return IG_OK;
+}
+
 /* --- one repetition: seconds for the tokens of a test */
 static ig_status feed_all(bench *b, ig_lm_session *s, ig_lm_result *r)
 {
@@ -101,12 +229,6 @@ static ig_status once(bench *b, int64_t n_prompt, int64_t n_gen, double *ret_sec
     *ret_seconds = (double)(clock_mono_ns() - begin) * 1e-9;
     ig_lm_session_free(s);
     return status;
-}
-
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 static ig_status run_test(bench *b, const char *kind, int64_t n_prompt, int64_t n_gen, row *ret_row)
@@ -199,11 +321,16 @@ static int run(int argc, char **argv)
         {"isa", 0, "NAME", "kernels to use: ref, avx2, avx512, neon", OPT_TEXT, &b.isa, 0, 0},
         {"arithmetic", 0, "int8|exact", "numeric contract; default int8", OPT_TEXT, &b.arithmetic, 0, 0},
         {"kv", 0, "TYPE", "KV cache: float16, bfloat16, int8, float32", OPT_TEXT, &b.kv, 0, 0},
+        {"machine", 0, "DIR", "no model: measure the machine's limits; durable writes in DIR", OPT_TEXT, &b.machine, 0, 0},
         {"json", 0, NULL, "print JSON", OPT_FLAG, &b.json, 0, 0},
         {0},
     };
     cli_parse("bench", argc, argv, options, &args, 0, 0, &code);
     if (code >= 0) return code;
+    if (b.machine) {
+        ig_status measured = run_machine(&b);
+        return measured == IG_OK ? EXIT_DONE : cli_fail("bench", measured);
+    }
     if (!b.model) return cli_usage("bench", "-m DIR is needed");
     ig_status s = run_bench(&b, rows, &n);
     if (s == IG_OK) print_rows(&b, rows, n);

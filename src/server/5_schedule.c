@@ -86,7 +86,10 @@ started stage_schedule_start(server *sv, request *r, const audit_token *token)
     if (s == IG_OK) {
         r->n_cached = ig_lm_session_cached(r->choice[0].session);
         r->t_start = clock_mono_us();
+        int64_t n_prompt;
+        ig_lm_prompt_ids(r->prompt, &n_prompt);
         stage_count(&sv->stage[STAGE_SCHEDULE].us, r->t_start - r->t_admit);
+        stage_count(&sv->stage[STAGE_SCHEDULE].units, r->api.n * (n_prompt + r->max_tokens));
         return STARTED;
     }
     for (int i = 0; i < r->api.n; i++) {

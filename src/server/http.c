@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include "server/limits.h"
 #include "server/pipeline.h"
 
 #define MAX_CONNECTIONS 1024
@@ -118,6 +119,15 @@ static mhd_result get_model(server *sv, struct MHD_Connection *c, exchange *x, c
     }
     api_error_set(&e, 404, "invalid_request_error", "model_not_found", "model", "there is no model '%.100s' here; this server has '%s'", rest, sv->model.name);
     return send_error(c, &e);
+}
+
+static mhd_result get_limits(server *sv, struct MHD_Connection *c, exchange *x, const char *rest)
+{
+    AUTO(buf) b;
+    (void)x, (void)rest;
+    buf_init(&b, 1 << 16);
+    limits_json(sv, &b);
+    return send_json(c, 200, &b);
 }
 
 /* The receipt of a finished request; without the opening secret, which only the client was given. */
@@ -233,6 +243,7 @@ static mhd_result post_completions(server *sv, struct MHD_Connection *c, exchang
 static const route routes[] = {
     {"GET", "/livez", false, true, get_live},
     {"GET", "/readyz", false, true, get_ready},
+    {"GET", "/limits", false, false, get_limits},
     {"GET", "/v1/models", false, false, get_models},
     {"GET", "/v1/models/", true, false, get_model},
     {"GET", "/v1/audit/", true, false, get_audit},
