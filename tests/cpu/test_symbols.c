@@ -67,7 +67,7 @@ static const struct {
     const char *name;
     function f;
 } functions[] = {
-#define C(f) .name = #f, .f = f
+#define C(fn) .name = #fn, .f = fn
     {C(elementwise)},
     {C(half_chain)},
     {C(by_row)},
