@@ -6,7 +6,10 @@
  *
  * Lifetime: every array belongs to the innermost open scope of the thread that made it and dies
  * with it. A value leaves by ig_scope_return / ig_scope_eval or by being held in a slot
- * (ig_hold, ig_drop). C users never count references. */
+ * (ig_hold, ig_drop). C users never count references. Without an open scope builders refuse.
+ *
+ * Threads: scopes belong to their thread; an array may be used by any thread while somebody holds
+ * it. Evaluations take turns; one that is needed twice at once is done once. */
 #ifndef INGOT_ARRAY_H
 #define INGOT_ARRAY_H
 
@@ -64,7 +67,8 @@ IG_API ig_dtype ig_promote(ig_dtype a, ig_dtype b); /* MLX / Array-API promotion
 /* --- scopes (thread-bound, nested) */
 IG_API ig_scope *ig_scope_open(void); /* NULL without memory */
 /* Closes the scope, releasing its arrays; NULL is fine. Gives the first failure recorded in it,
- * which is handed up to the enclosing record. Inner scopes left open are closed too. */
+ * which is handed up to the enclosing record as information: what a caller copes with does not fail
+ * the scope around it. Inner scopes left open are closed too. */
 IG_API IG_MUST_USE ig_status ig_scope_close(ig_scope *s);
 /* Closes s and moves `a` (unevaluated) to the enclosing scope. An empty `a` is a failure. */
 IG_API IG_MUST_USE ig_status ig_scope_return(ig_scope *s, ig_array a, ig_array *ret_a);
@@ -82,7 +86,8 @@ IG_API void ig_drop(ig_array *slot);
 IG_API ig_array ig_array_copy(const void *data, ig_dtype dtype, const int64_t *dims, int ndim);
 /* Adopts memory without copying: it must stay unchanged until free_fn(user) is called (NULL: the
  * caller guarantees that it outlives every use). n_bytes bounds it; data aligned to the element
- * size. */
+ * size; bools 0 or 1. On failure free_fn is not called. It may be called by any thread, in the
+ * middle of an evaluation, so it must not use arrays. */
 IG_API ig_array ig_array_adopt(const void *data, size_t n_bytes, ig_dtype dtype,
                                const int64_t *dims, int ndim, void (*free_fn)(void *user),
                                void *user);
