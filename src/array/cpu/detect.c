@@ -47,8 +47,8 @@ static int features(void) { return HAS_NEON; } /* part of the base architecture 
 static int features(void) { return 0; }
 #endif
 
-/* Rows of isa.def: tables and what they need, in the same order. What a machine lacks is a prefix, since each table needs what those
- * behind it need. */
+/* Rows of isa.def: tables and what they need, in the same order. What a machine lacks is a prefix,
+ * since each table needs what those behind it need. */
 #define ISA(name, table, needs) &kernels_##table,
 #define BETTER ISA
 static const kernels *const tables[] = {
