@@ -162,6 +162,7 @@ TEST(an_empty_array_cannot_be_evaluated)
     ig_array nothing = {0};
     assert_fails(ig_eval(&nothing, 1), IG_EINVAL, "eval: array 1 of 1 is empty");
     assert_fails(ig_eval(&nothing, -1), IG_EINVAL, "-1 arrays");
+    assert_fails(ig_eval(NULL, 2), IG_EINVAL, "2 arrays, none given");
     ig_error_clear();
     assert_ok(ig_eval(NULL, 0));
 }

@@ -136,6 +136,7 @@ TEST(memory_that_does_not_fit_its_shape_is_not_adopted)
     assert_refused(ig_array_adopt(v, sizeof v, (ig_dtype)44, DIMS(4), count_free, &n_freed),
                    IG_EDTYPE, "44");
     assert_refused(ig_array_copy(NULL, IG_F32, DIMS(2)), IG_EINVAL, "array_copy: no data");
+    assert_refused(ig_array_copy(v, IG_F32, NULL, 2), IG_EINVAL, "2 dimensions without values");
     assert_refused(ig_array_copy(v, IG_F32, DIMS(-1)), IG_ESHAPE, "negative");
     assert_refused(ig_array_copy(v, IG_F32, DIMS(1ll << 62)), IG_ELIMIT, "more bytes than 63 bits");
     assert_refused(ig_array_copy(v, IG_F32, NULL, 17), IG_ELIMIT, "17 dimensions");

@@ -99,6 +99,12 @@ TEST(an_optional_input_that_failed_is_not_taken_for_an_absent_one)
 TEST(returning_nothing_is_a_failure)
 {
     ig_array r = {0};
+    int64_t live = arrays_counters().n_live_nodes;
+    ig_scope *s = ig_scope_open();
+    F32(1);
+    assert_fails(ig_scope_eval(s, NULL, 2, &r), IG_EINVAL, "2 arrays, none given");
+    assert_int_equal(arrays_counters().n_live_nodes, live); /* closed all the same */
+    ig_error_clear();
     assert_fails(ig_scope_return(ig_scope_open(), (ig_array){0}, &r), IG_EINVAL, "is empty");
     ig_error_clear();
 }

@@ -110,8 +110,9 @@ static ig_status give(const ig_array *a, int n, ig_array *ret_a)
 /* Holds the arrays beyond the scope. On failure the scope is closed and nothing is held. */
 static ig_status leave(const char *what, ig_scope *s, const ig_array *a, int n)
 {
-    if (n < 0) return ig_fail(IG_EINVAL, "%s: %d arrays", what, n);
-    ig_status held = hold_all(what, a, n);
+    bool listed = n == 0 || (n > 0 && a);
+    ig_status held =
+        listed ? hold_all(what, a, n) : ig_fail(IG_EINVAL, "%s: %d arrays, none given", what, n);
     ig_status closed = ig_scope_close(s);
     if (held != IG_OK) return held;
     if (closed != IG_OK) drop_from(a, 0, n);

@@ -34,6 +34,8 @@ ig_status shape_make(const char *op, ig_dtype dtype, const int64_t *dims, int64_
     if (ndim < 0 || ndim > IG_MAX_NDIM)
         return ig_fail(IG_ELIMIT, "%s: %lld dimensions, at most %d are possible", op,
                        (long long)ndim, IG_MAX_NDIM);
+    if (ndim > 0 && !dims)
+        return ig_fail(IG_EINVAL, "%s: %d dimensions without values", op, (int)ndim);
     spec s = {.dtype = dtype, .ndim = (int8_t)ndim};
     for (int64_t i = 0; i < ndim; i++) s.dim[i] = dims[i];
     TRY(shape_check(op, &s));

@@ -218,7 +218,7 @@ static ig_status run_order(const order *o, const ig_array *roots, int n)
 static ig_status check_roots(const ig_array *a, int n, bool *ret_all_done)
 {
     bool all_done = true;
-    if (n < 0) return ig_fail(IG_EINVAL, "eval: %d arrays", n);
+    if (n < 0 || (n > 0 && !a)) return ig_fail(IG_EINVAL, "eval: %d arrays, none given", n);
     for (int i = 0; i < n; i++) {
         if (ig_is_empty(a[i])) {
             ig_status st = ig_error_code();
