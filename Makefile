@@ -58,6 +58,7 @@ ISA_avx512 := $(ISA_avx2) -mavx512f -mavx512bw -mavx512vl -mavx512dq
 ISA_vnni := $(ISA_avx512) -mavx512vnni
 ISA_amx := $(ISA_vnni) -mamx-tile -mamx-int8 -mamx-bf16
 ISA_neon :=
+ISA_dotprod := -march=armv8.2-a+dotprod
 ISA_i8mm := -march=armv8.2-a+dotprod+i8mm
 ifeq ($(MACHINE),x86_64)
 VEC_ISAS := avx2 avx512

@@ -12,7 +12,8 @@ enum {
     HAS_AVX2 = 1,   /* with FMA and F16C */
     HAS_AVX512 = 2, /* F, BW, DQ, VL */
     HAS_VNNI = 4,   /* AVX512-VNNI */
-    HAS_NEON = 8
+    HAS_NEON = 8,
+    HAS_DOTPROD = 16 /* of Armv8.2 */
 };
 
 #if defined(__x86_64__)
@@ -42,7 +43,15 @@ static int features(void)
     return has;
 }
 #elif defined(__aarch64__)
-static int features(void) { return HAS_NEON; } /* part of the base architecture */
+#include <sys/auxv.h>
+#ifndef HWCAP_ASIMDDP
+#define HWCAP_ASIMDDP (1 << 20)
+#endif
+
+static int features(void) /* NEON is part of the base architecture */
+{
+    return HAS_NEON | (getauxval(AT_HWCAP) & HWCAP_ASIMDDP ? HAS_DOTPROD : 0);
+}
 #else
 static int features(void) { return 0; }
 #endif

@@ -68,7 +68,8 @@ typedef struct kernels {
 } kernels;
 
 /* One table per row of isa.def (those of other machines do not exist). */
-extern const kernels kernels_ref, kernels_avx2, kernels_avx512, kernels_avx512vnni, kernels_neon;
+extern const kernels kernels_ref, kernels_avx2, kernels_avx512, kernels_avx512vnni, kernels_neon,
+    kernels_neondotprod;
 const kernels *kernels_current(void);         /* the table chosen by ig_device_set_isa */
 const kernels *kernels_find(const char *isa); /* the best of that name that runs here, or NULL */
 const kernels *const *kernels_all(void);      /* all that run here, best first, then NULL */
