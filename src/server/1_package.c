@@ -1,6 +1,6 @@
 /* 1_package.c: published files become a bundle.
  * takes    a Hugging Face directory or a GGUF
- * gives    BUNDLE/model: shards in MLX's layout, tokenizer, template, licence, bill of materials, release.json, chunk digests, kat.json;
+ * gives    BUNDLE/model: shards in MLX's layout, tokenizer, template, licence, bill of materials, release.json, digests of chunks and tensors, kat.json;
  *          BUNDLE/verify.sh and VERIFY.md. `ingot sign` then adds model.sig
  * refuses  what it cannot read or represent exactly as documented; a bundle that exists
  * touches  BUNDLE.partial, renamed to BUNDLE when everything is written. Limit: storage and verification. */
@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "ingot/ingot.h"
 #include "server/model_stage.h"
+#include "server/tensors.h"
 
 #define MAX_NAME 128
 
@@ -132,6 +133,7 @@ static ig_status fill_bundle(const package_options *o, const char *name, const c
     TRY(write_release(o, name, model.data));
     TRY(write_card(name, o->source, ret_result, model.data));
     TRY(chunks_write(model.data, &chunks));
+    TRY(tensors_write(model.data));
     if (!o->no_known_answer) TRY(kat_write(model.data));
     TRY(write_bom(name, o->version, model.data));
     return scripts_write_bundle(partial);

@@ -14,6 +14,7 @@
 #include "ingot/ingot.h"
 #include "ingot/io.h"
 #include "server/model_stage.h"
+#include "server/tensors.h"
 
 #define MAX_RELEASE ((size_t)1 << 16)
 
@@ -193,7 +194,9 @@ ig_status load_run(server *sv, progress_fn progress, void *user, audit_token **r
     TRY(file_join(&model_dir, bundle, "model"));
     TRY(file_join(&sig, bundle, "model.sig"));
     int64_t begin = clock_mono_us();
-    TRY(oms_verify(model_dir.data, sig.data, sv->config.text[SET_trust], &o, &s));
+    ig_status verified = oms_verify(model_dir.data, sig.data, sv->config.text[SET_trust], &o, &s);
+    if (verified == IG_EVERIFY) tensors_name_damage(model_dir.data, verified);
+    TRY(verified);
     int64_t hashed = clock_mono_us();
     TRY(release_read(model_dir.data, &r));
     TRY(enforce_release(&r));
