@@ -136,7 +136,7 @@ uint64_t ig_audit_log_size(ig_audit_log *l) { return store_size(l->s); }
 
 ig_status ig_audit_log_event(ig_audit_log *l, uint64_t index, char **ret_json)
 {
-    AUTO(buf) leaf;
+    AUTO(buf) leaf = {0};
     buf_init(&leaf, 0);
     TRY(store_leaf(l->s, index, &leaf));
     *ret_json = buf_take(&leaf);
@@ -150,7 +150,7 @@ ig_status ig_audit_log_find(ig_audit_log *l, const char *request, uint64_t *ret_
 
 ig_status ig_audit_log_prove(ig_audit_log *l, uint64_t done, char **ret_receipt)
 {
-    AUTO(buf) text;
+    AUTO(buf) text = {0};
     buf_init(&text, 0);
     TRY(receipt_write(l->s, done, NULL, NULL, 0, &text));
     *ret_receipt = buf_take(&text);

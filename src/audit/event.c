@@ -432,7 +432,7 @@ ig_status event_parse(const char *what, str leaf, event_parsed *ret_event)
             return ig_fail(IG_EFORMAT, "%s: event %s: %s has the wrong type", what,
                            types[type].name, rows[f].path);
     }
-    AUTO(buf) again;
+    AUTO(buf) again = {0};
     buf_init(&again, EVENT_MAX_LEAF);
     ig_status st = event_encode(&p->e, &again);
     if (st != IG_OK) return ig_fail_context(st == IG_ENOMEM ? st : IG_EFORMAT, "%s: ", what);

@@ -161,7 +161,7 @@ static ig_status check_stop(const ledger *l, uint64_t index, const event *e)
 
 static ig_status add_strict(ledger *l, uint64_t index, const tree_hash *hash, str leaf)
 {
-    AUTO(buf) name;
+    AUTO(buf) name = {0};
     buf_init(&name, 40);
     buf_printf(&name, "event %" PRIu64, index);
     TRY(buf_status(&name));

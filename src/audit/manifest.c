@@ -188,7 +188,7 @@ static ig_status hash_open_file(job *j, manifest_file *f, int fd, const char *pa
 
 static ig_status hash_file(job *j, manifest_file *f, uint8_t *step)
 {
-    AUTO(buf) path;
+    AUTO(buf) path = {0};
     buf_init(&path, 0);
     int fd;
     TRY(file_join(&path, j->dir, f->name));
@@ -322,7 +322,7 @@ ig_status manifest_hash_dir(const char *dir, const manifest_options *o, manifest
 
 static ig_status write_list(const char *dir, const manifest_file *f)
 {
-    AUTO(buf) path, parent;
+    AUTO(buf) path = {0}, parent = {0};
     buf_init(&path, 0);
     buf_init(&parent, FILE_PATH_MAX);
     TRY(file_join(&path, dir, "verity/"));

@@ -65,7 +65,7 @@ ig_status receipt_write(store *s, uint64_t done, const commit_secret *secret,
     buf_init(ret_receipt, RECEIPT_MAX);
     if (n_openings > RECEIPT_MAX_OPENINGS)
         return ig_fail(IG_ELIMIT, "receipt: more than %d openings", RECEIPT_MAX_OPENINGS);
-    AUTO(buf) leaf_load, leaf_admit, leaf_done, note;
+    AUTO(buf) leaf_load = {0}, leaf_admit = {0}, leaf_done = {0}, note = {0};
     buf_init(&leaf_load, 0);
     buf_init(&leaf_admit, 0);
     buf_init(&leaf_done, 0);
@@ -358,7 +358,7 @@ bool receipt_opened(const receipt *r, const char *name, str *ret_bytes)
 static ig_status write_part_file(const char *dir, receipt_leaf which, const char *suffix,
                                  const void *p, size_t n)
 {
-    AUTO(buf) path;
+    AUTO(buf) path = {0};
     buf_init(&path, 0);
     TRY(file_join(&path, dir, leaf_names[which]));
     buf_str(&path, suffix);
@@ -371,7 +371,7 @@ ig_status receipt_split(const receipt *r, const char *dir)
     TRY(file_mkdirs(dir, 0755));
     for (receipt_leaf i = 0; i < RECEIPT_N_LEAVES; i++) {
         const receipt_part *p = &r->parts[i];
-        AUTO(buf) proof;
+        AUTO(buf) proof = {0};
         buf_init(&proof, RECEIPT_MAX);
         buf_printf(&proof, "c2sp.org/tlog-proof@v1\nindex %" PRIu64 "\n", p->index);
         for (size_t j = 0; j < p->proof.n; j++) {

@@ -68,7 +68,7 @@ static void dir_auto(DIR **d)
 
 static ig_status list_segments(scan *sc)
 {
-    AUTO(buf) path;
+    AUTO(buf) path = {0};
     buf_init(&path, 0);
     TRY(file_join(&path, sc->s->dir, "segments"));
     __attribute__((cleanup(dir_auto))) DIR *d = opendir(path.data);
@@ -91,7 +91,7 @@ static ig_status list_segments(scan *sc)
 
 static ig_status read_published(scan *sc)
 {
-    AUTO(buf) path, note;
+    AUTO(buf) path = {0}, note = {0};
     buf_init(&path, 0);
     buf_init(&note, 0);
     TRY(file_join(&path, sc->s->dir, "checkpoint"));
@@ -259,7 +259,7 @@ static ig_status read_segment(const char *path, buf *ret_bytes)
 
 static ig_status scan_segment(scan *sc, size_t i)
 {
-    AUTO(buf) path, bytes;
+    AUTO(buf) path = {0}, bytes = {0};
     buf_init(&path, 0);
     buf_init(&bytes, 0);
     TRY(store_segment_path(sc->s->dir, sc->firsts[i], &path));
@@ -275,7 +275,7 @@ static ig_status scan_segment(scan *sc, size_t i)
 static ig_status count_bytes(scan *sc)
 {
     for (size_t i = 0; i < sc->n_firsts; i++) {
-        AUTO(buf) path;
+        AUTO(buf) path = {0};
         struct stat st;
         buf_init(&path, 0);
         TRY(store_segment_path(sc->s->dir, sc->firsts[i], &path));

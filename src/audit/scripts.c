@@ -16,7 +16,7 @@ static const char check_sh[] = {
 static ig_status write_in(const char *dir, const char *name, const char *text, size_t n,
                           mode_t mode)
 {
-    AUTO(buf) path;
+    AUTO(buf) path = {0};
     buf_init(&path, 0);
     TRY(file_join(&path, dir, name));
     return file_write_atomic(path.data, text, n, mode);

@@ -75,7 +75,7 @@ static ig_status refuse_git(const manifest *m)
 
 ig_status oms_sign(const manifest *m, const char *name, const publisher_key *k, buf *out)
 {
-    AUTO(buf) statement, pae;
+    AUTO(buf) statement = {0}, pae = {0};
     uint8_t root[SHA256_N], der[80];
     size_t n_der;
     buf_init(&statement, SIGN_MAX_BYTES / 2);
@@ -111,7 +111,7 @@ ig_status oms_sign_dir(const char *dir, const publisher_key *k, const char *sig_
                        const manifest_options *o, uint8_t ret_root[SHA256_N])
 {
     AUTO(manifest) m = {.n = 0};
-    AUTO(buf) out, name;
+    AUTO(buf) out = {0}, name = {0};
     uint8_t root[SHA256_N];
     buf_init(&out, SIGN_MAX_BYTES);
     buf_init(&name, FILE_PATH_MAX);
@@ -203,7 +203,7 @@ static ig_status read_envelope(const char *what, const json_t *envelope, str hin
     static const char *const fields[] = {"payload", "payloadType", "signatures", NULL};
     static const char *const sig_fields[] = {"sig", "keyid", NULL};
     const json_t *sigs = json_object_get(envelope, "signatures"), *one = json_array_get(sigs, 0);
-    AUTO(buf) der, pae;
+    AUTO(buf) der = {0}, pae = {0};
     str keyid;
     buf_init(&der, 0);
     buf_init(&pae, SIGN_MAX_BYTES + 100);
@@ -235,7 +235,7 @@ static bool may_ignore(str path)
 static ig_status read_serialization(const char *what, const json_t *ser, oms *s)
 {
     const json_t *ignore = json_object_get(ser, "ignore_paths");
-    AUTO(buf) names;
+    AUTO(buf) names = {0};
     buf_init(&names, (size_t)1 << 20);
     if (!is_string(ser, "method", "files") || !is_string(ser, "hash_type", "sha256"))
         return ig_fail(IG_EUNSUPPORTED, "%s: only method \"files\" with \"sha256\" is supported",
@@ -334,7 +334,7 @@ static ig_status read_statement(const char *what, str payload, oms *s)
 
 static ig_status untrusted(const char *what, str hint, const trust *t)
 {
-    AUTO(buf) list;
+    AUTO(buf) list = {0};
     buf_init(&list, 600);
     for (size_t i = 0; i < t->n && i < 4; i++)
         buf_printf(&list, "%s%.16s… (%s)", i ? ", " : "", publisher_key_fingerprint(t->keys[i]),
@@ -347,7 +347,7 @@ ig_status oms_parse(const char *what, str text, const trust *t, oms *ret_oms)
 {
     AUTO(oms) s = {.n_ignored = 0};
     AUTO(json_ptr) root = NULL;
-    AUTO(buf) payload;
+    AUTO(buf) payload = {0};
     const json_t *envelope = NULL;
     const char *key_path = NULL;
     str hint;
@@ -369,7 +369,7 @@ ig_status oms_parse(const char *what, str text, const trust *t, oms *ret_oms)
 
 ig_status oms_open(const char *sig_path, const trust *t, oms *ret_oms)
 {
-    AUTO(buf) text;
+    AUTO(buf) text = {0};
     buf_init(&text, 0);
     TRY(file_read(sig_path, SIGN_MAX_BYTES, &text));
     return oms_parse(sig_path, (str){text.data, text.n}, t, ret_oms);

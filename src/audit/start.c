@@ -8,7 +8,7 @@
 
 static ig_status machine_digest(const char *origin, const char *machine_id, uint8_t ret[SHA256_N])
 {
-    AUTO(buf) text;
+    AUTO(buf) text = {0};
     buf_init(&text, 1024);
     buf_printf(&text, "ingot machine\n%s\n%s\n", origin, machine_id ? machine_id : "");
     TRY(buf_status(&text));
@@ -24,7 +24,7 @@ static ig_status scan_leaf(void *user, uint64_t index, str leaf, const tree_hash
 /* Says at once whose log this is, rather than that every signature in it is wrong. */
 static ig_status check_key(const char *dir, const log_vkey *vkey)
 {
-    AUTO(buf) path;
+    AUTO(buf) path = {0};
     buf_init(&path, 0);
     log_vkey old;
     TRY(file_join(&path, dir, "log.vkey"));
@@ -40,7 +40,7 @@ static ig_status open_store(const audit_log_options *o, ledger *led, int *ret_lo
                             store **ret_store)
 {
     const log_vkey *vkey = log_key_public(o->key);
-    AUTO(buf) segments;
+    AUTO(buf) segments = {0};
     buf_init(&segments, 0);
     TRY(file_join(&segments, o->dir, "segments/00000000000000000000.seg"));
     bool fresh = o->create && !file_exists(segments.data);
@@ -78,7 +78,7 @@ static ig_status write_gap(audit_log *l)
 
 static ig_status close_orphan(audit_log *l, const ledger_open *orphan)
 {
-    AUTO(buf) leaf;
+    AUTO(buf) leaf = {0};
     AUTO(event_parsed) admit = {.store = NULL};
     AUTO(mem_ptr) memory = mem_alloc(sizeof(event));
     event *e = memory;

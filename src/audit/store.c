@@ -222,7 +222,7 @@ ig_status store_bundle(store *s, uint64_t first, unsigned n, buf *ret_bundle)
 /* The text `"req":"ID"` stands in admit, done and denied leaves only; IDs hold nothing to escape. */
 ig_status store_find_done(store *s, const char *req, uint64_t *ret_index)
 {
-    AUTO(buf) wanted;
+    AUTO(buf) wanted = {0};
     buf_init(&wanted, 256);
     buf_printf(&wanted, "\"req\":\"%s\"", req);
     TRY(buf_status(&wanted));
@@ -283,7 +283,7 @@ ig_status store_tile(store *s, unsigned level, uint64_t index,
     if (index == current) return IG_OK;
     if (index > current) return ig_fail(IG_ENOTFOUND, "audit log: no such tile");
     tile_id id = {(int)level, index, TREE_TILE_WIDTH};
-    AUTO(buf) bytes;
+    AUTO(buf) bytes = {0};
     buf_init(&bytes, 0);
     if (tile_exists(s->dir, id)) TRY(tile_read(s->dir, id, &bytes));
     if (bytes.n != n_bytes) return rebuild(s, level, index, ret_hashes);

@@ -36,7 +36,7 @@ ig_status tile_path(const char *dir, tile_id id, buf *ret_path)
 
 static ig_status make_parent(const char *path)
 {
-    AUTO(buf) parent;
+    AUTO(buf) parent = {0};
     buf_init(&parent, FILE_PATH_MAX);
     buf_add(&parent, path, (size_t)(strrchr(path, '/') - path));
     TRY(buf_status(&parent));
@@ -46,7 +46,7 @@ static ig_status make_parent(const char *path)
 /* Deletes the partial tiles that a full one replaces; what is left over does no harm. */
 static void drop_partials(const char *full_path)
 {
-    AUTO(buf) partials;
+    AUTO(buf) partials = {0};
     buf_init(&partials, FILE_PATH_MAX);
     buf_printf(&partials, "%s.p", full_path);
     if (partials.status != IG_OK) return;
@@ -69,7 +69,7 @@ static ig_status write_whole(const char *path, const void *p, size_t n)
 
 ig_status tile_write(const char *dir, tile_id id, const void *p, size_t n)
 {
-    AUTO(buf) path, tmp;
+    AUTO(buf) path = {0}, tmp = {0};
     buf_init(&path, FILE_PATH_MAX);
     buf_init(&tmp, FILE_PATH_MAX);
     TRY(tile_path(dir, id, &path));
@@ -89,7 +89,7 @@ static size_t max_bytes(tile_id id)
 
 ig_status tile_read(const char *dir, tile_id id, buf *ret_bytes)
 {
-    AUTO(buf) path;
+    AUTO(buf) path = {0};
     buf_init(&path, FILE_PATH_MAX);
     buf_init(ret_bytes, 0);
     TRY(tile_path(dir, id, &path));
@@ -103,7 +103,7 @@ ig_status tile_read(const char *dir, tile_id id, buf *ret_bytes)
 
 bool tile_exists(const char *dir, tile_id id)
 {
-    AUTO(buf) path;
+    AUTO(buf) path = {0};
     buf_init(&path, FILE_PATH_MAX);
     return tile_path(dir, id, &path) == IG_OK && file_exists(path.data);
 }

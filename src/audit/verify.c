@@ -43,7 +43,7 @@ static void found_path(check *c, const char *path, const char *what)
 /* Compares a derived file with what it has to hold. */
 static ig_status compare_file(check *c, tile_id id, const void *p, size_t n)
 {
-    AUTO(buf) path, bytes;
+    AUTO(buf) path = {0}, bytes = {0};
     buf_init(&path, 0);
     buf_init(&bytes, 0);
     TRY(tile_path(c->dir, id, &path));
@@ -153,7 +153,7 @@ static bool parse_tile(const char *name, tile_id *ret_id)
 static ig_status compare_partial(check *c, tile_id id)
 {
     if (id.level == TILE_ENTRIES) {
-        AUTO(buf) bundle;
+        AUTO(buf) bundle = {0};
         buf_init(&bundle, 0);
         TRY(store_bundle(c->s, id.index * TREE_TILE_WIDTH, id.width, &bundle));
         return compare_file(c, id, bundle.data, bundle.n);
@@ -168,7 +168,7 @@ static ig_status on_tile_file(void *user, const char *name, const struct stat *s
 {
     check *c = user;
     tile_id id;
-    AUTO(buf) path;
+    AUTO(buf) path = {0};
     buf_init(&path, 0);
     (void)st;
     TRY(file_join(&path, c->dir, "tile/"));
@@ -190,7 +190,7 @@ static ig_status on_tile_file(void *user, const char *name, const struct stat *s
 
 static ig_status check_tiles(check *c)
 {
-    AUTO(buf) path;
+    AUTO(buf) path = {0};
     buf_init(&path, 0);
     TRY(file_join(&path, c->dir, "tile"));
     return file_exists(path.data) ? file_walk(path.data, on_tile_file, c) : IG_OK;
@@ -201,7 +201,7 @@ static ig_status check_tiles(check *c)
 /* The copy of the key in the directory proves nothing, but must not mislead either. */
 static ig_status check_key_file(check *c)
 {
-    AUTO(buf) path;
+    AUTO(buf) path = {0};
     buf_init(&path, 0);
     log_vkey v;
     TRY(file_join(&path, c->dir, "log.vkey"));
@@ -216,7 +216,7 @@ static ig_status check_key_file(check *c)
     } else if (strcmp(v.text, c->vkey->text) != 0) {
         found_path(c, path.data, "is not the key that you trust");
     } else {
-        AUTO(buf) text;
+        AUTO(buf) text = {0};
         buf_init(&text, 0);
         TRY(file_read(path.data, 4096, &text));
         if (text.n != strlen(v.text) + 1 || text.data[text.n - 1] != '\n')
@@ -260,7 +260,7 @@ static void fill_report(check *c)
 /* Whether a server has the log open: its last write may be half visible. */
 static bool in_use(const char *dir)
 {
-    AUTO(buf) path;
+    AUTO(buf) path = {0};
     buf_init(&path, 0);
     int fd;
     if (file_join(&path, dir, "lock") != IG_OK || !file_exists(path.data)) return false;
@@ -275,7 +275,7 @@ static void check_tail(check *c)
 {
     store *s = c->s;
     const store_segment *last = &s->segments[s->n_segments - 1];
-    AUTO(buf) path;
+    AUTO(buf) path = {0};
     buf_init(&path, 0);
     if (s->tail.torn == 0 || in_use(c->dir)) return;
     if (store_segment_path(c->dir, last->first, &path) != IG_OK) return;

@@ -15,7 +15,7 @@
 
 ig_status writer_lock(const char *dir, int *ret_fd)
 {
-    AUTO(buf) path;
+    AUTO(buf) path = {0};
     buf_init(&path, 0);
     int fd;
     TRY(file_join(&path, dir, "lock"));
@@ -59,7 +59,7 @@ static ig_status write_header(int fd, const log_vkey *vkey, const tree_range *be
 ig_status writer_make_spare(writer *w)
 {
     if (w->spare_fd >= 0) return IG_OK;
-    AUTO(buf) path;
+    AUTO(buf) path = {0};
     buf_init(&path, 0);
     int fd;
     TRY(spare_path(w->s->dir, &path));
@@ -77,7 +77,7 @@ ig_status writer_make_spare(writer *w)
 /* Puts the spare into place as the segment that starts with the next leaf. */
 static ig_status install_spare(writer *w)
 {
-    AUTO(buf) from, to, dir;
+    AUTO(buf) from = {0}, to = {0}, dir = {0};
     buf_init(&from, 0);
     buf_init(&to, 0);
     buf_init(&dir, 0);
@@ -108,7 +108,7 @@ static ig_status rotate(writer *w)
 
 static ig_status check_no_segments(const char *dir)
 {
-    AUTO(buf) path;
+    AUTO(buf) path = {0};
     buf_init(&path, 0);
     TRY(segments_dir(dir, &path));
     DIR *d = opendir(path.data);
@@ -124,7 +124,7 @@ static ig_status check_no_segments(const char *dir)
 /* A checkpoint without segments is what is left of a log, not an empty place for a new one. */
 static ig_status check_vacant(const char *dir)
 {
-    AUTO(buf) path;
+    AUTO(buf) path = {0};
     buf_init(&path, 0);
     TRY(file_join(&path, dir, "checkpoint"));
     if (file_exists(path.data))
@@ -134,7 +134,7 @@ static ig_status check_vacant(const char *dir)
 
 ig_status writer_create(const char *dir, const log_vkey *vkey, size_t segment_bytes)
 {
-    AUTO(buf) segments, from, to, key;
+    AUTO(buf) segments = {0}, from = {0}, to = {0}, key = {0};
     buf_init(&segments, 0);
     buf_init(&from, 0);
     buf_init(&to, 0);
@@ -194,7 +194,7 @@ static ig_status derive_full(writer *w, unsigned level, uint64_t index, const tr
     tile_id id = {(int)level, index, TREE_TILE_WIDTH};
     TRY(tile_write(s->dir, id, hashes, TREE_TILE_WIDTH * sizeof *hashes));
     if (level > 0) return IG_OK;
-    AUTO(buf) bundle;
+    AUTO(buf) bundle = {0};
     buf_init(&bundle, 0);
     id.level = TILE_ENTRIES;
     TRY(store_bundle(s, index * TREE_TILE_WIDTH, TREE_TILE_WIDTH, &bundle));
@@ -232,7 +232,7 @@ ig_status writer_attach(writer *w, store *s, const log_key *key, int lock_fd, si
     buf_init(&w->note, CHECKPOINT_MAX);
     w->full = mem_calloc(WRITER_MAX_FULL, sizeof *w->full);
     if (!w->full) return IG_ENOMEM;
-    AUTO(buf) path;
+    AUTO(buf) path = {0};
     buf_init(&path, 0);
     TRY(store_segment_path(s->dir, s->segments[s->n_segments - 1].first, &path));
     TRY(io_open(path.data, O_RDWR, 0, &w->fd));
@@ -246,7 +246,7 @@ void writer_detach(writer *w)
 {
     io_close(w->fd);
     if (w->spare_fd >= 0) {
-        AUTO(buf) path;
+        AUTO(buf) path = {0};
         buf_init(&path, 0);
         if (spare_path(w->s->dir, &path) == IG_OK) (void)unlink(path.data);
         io_close(w->spare_fd);
@@ -373,7 +373,7 @@ static ig_status derive_partials(writer *w, uint64_t size)
         tile_id id = {(int)level, index, width};
         TRY(tile_write(s->dir, id, s->edge->tiles[level], width * sizeof(tree_hash)));
         if (level > 0) continue;
-        AUTO(buf) bundle;
+        AUTO(buf) bundle = {0};
         buf_init(&bundle, 0);
         id.level = TILE_ENTRIES;
         TRY(store_bundle(s, index * TREE_TILE_WIDTH, width, &bundle));
@@ -387,7 +387,7 @@ ig_status writer_publish(writer *w)
     checkpoint c = w->s->latest;
     if (w->s->latest_note.n == 0 || c.size == w->published) return IG_OK;
     if (derive_partials(w, c.size) != IG_OK) w->n_derived_failures++;
-    AUTO(buf) path;
+    AUTO(buf) path = {0};
     buf_init(&path, 0);
     TRY(file_join(&path, w->s->dir, "checkpoint"));
     TRY(file_write_atomic(path.data, w->s->latest_note.data, w->s->latest_note.n, 0644));

@@ -127,7 +127,7 @@ ig_status file_write_atomic(const char *path, const void *p, size_t n, mode_t mo
 {
     uint8_t unique[6];
     TRY(random_bytes(unique, sizeof unique));
-    AUTO(buf) tmp, dir;
+    AUTO(buf) tmp = {0}, dir = {0};
     buf_init(&tmp, FILE_PATH_MAX);
     buf_init(&dir, FILE_PATH_MAX);
     buf_printf(&tmp, "%s.tmp-", path);
@@ -145,7 +145,7 @@ ig_status file_write_atomic(const char *path, const void *p, size_t n, mode_t mo
 
 ig_status file_mkdirs(const char *path, mode_t mode)
 {
-    AUTO(buf) part, dir;
+    AUTO(buf) part = {0}, dir = {0};
     buf_init(&part, FILE_PATH_MAX);
     buf_init(&dir, FILE_PATH_MAX);
     for (size_t i = 0; path[i];) {
@@ -195,7 +195,7 @@ static ig_status walk_dir(walk *w, const char *relative, int depth);
 /* `relative` is below w->dir; "" is the top. */
 static ig_status walk_entry(walk *w, const char *relative, const char *name, int depth)
 {
-    AUTO(buf) below, full;
+    AUTO(buf) below = {0}, full = {0};
     buf_init(&below, FILE_PATH_MAX);
     buf_init(&full, FILE_PATH_MAX);
     ig_status s = file_join(&below, relative, name);
@@ -218,7 +218,7 @@ static ig_status walk_dir(walk *w, const char *relative, int depth)
     if (depth > WALK_MAX_DEPTH)
         return ig_fail(IG_ELIMIT, "%s/%s: more than %d directories deep", w->dir, relative,
                        WALK_MAX_DEPTH);
-    AUTO(buf) full;
+    AUTO(buf) full = {0};
     TRY(file_join(&full, w->dir, relative));
     DIR *d = opendir(full.data);
     if (!d)
@@ -248,7 +248,7 @@ static ig_status visit(const walk *w, file_walk_fn fn, void *user)
     for (size_t i = 0; i < w->n; i++, at += strlen(at) + 1) names[i] = at;
     qsort(names, w->n, sizeof *names, by_bytes);
     for (size_t i = 0; i < w->n; i++) {
-        AUTO(buf) full;
+        AUTO(buf) full = {0};
         struct stat st;
         TRY(file_join(&full, w->dir, names[i]));
         if (lstat(full.data, &st) != 0)

@@ -109,7 +109,7 @@ static ig_status get_line(reader *r, buf *line)
 /* Status line and headers: chunked or a length (-1: until the end). */
 static ig_status get_head(reader *r, int *ret_http, bool *ret_chunked, int64_t *ret_length)
 {
-    AUTO(buf) line;
+    AUTO(buf) line = {0};
     buf_init(&line, MAX_HEAD);
     TRY(get_line(r, &line));
     if (!line.data || sscanf(line.data, "HTTP/1.%*c %d", ret_http) != 1) return ig_fail(IG_EFORMAT, "this is no HTTP server");
@@ -140,7 +140,7 @@ static ig_status pass(reader *r, int64_t n, client_on_data on_data, void *user, 
 
 static ig_status get_chunks(reader *r, client_on_data on_data, void *user)
 {
-    AUTO(buf) line;
+    AUTO(buf) line = {0};
     bool go = true;
     buf_init(&line, MAX_HEAD);
     while (go) {
@@ -157,7 +157,7 @@ static ig_status get_chunks(reader *r, client_on_data on_data, void *user)
 ig_status client_request(const char *url, const char *method, const char *path, const char *api_key, str body, client_on_data on_data, void *user, int *ret_http)
 {
     __attribute__((cleanup(close_fd))) int fd = -1;
-    AUTO(buf) head;
+    AUTO(buf) head = {0};
     bool chunked = false, go = true;
     int64_t length = -1;
     buf_init(&head, MAX_HEAD);

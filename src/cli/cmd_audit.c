@@ -33,7 +33,7 @@ static void print_finding(void *user, const char *text)
 
 static ig_status verify_whole_log(const char *dir, const audit_options *o, const log_vkey *v)
 {
-    AUTO(buf) known;
+    AUTO(buf) known = {0};
     progress_line line;
     ig_audit_log_report r = {0};
     buf_init(&known, 0);
@@ -52,7 +52,7 @@ static ig_status verify_whole_log(const char *dir, const audit_options *o, const
 
 static ig_status check_bytes(const ig_audit_receipt *r, const char *name, const char *path)
 {
-    AUTO(buf) text;
+    AUTO(buf) text = {0};
     TRY(file_read(path, MAX_TEXT, &text));
     ig_status s = ig_audit_receipt_check(r, name, text.data ? text.data : "", text.n);
     return s == IG_OK ? s : ig_fail_context(s, "%s: ", path);
@@ -60,7 +60,7 @@ static ig_status check_bytes(const ig_audit_receipt *r, const char *name, const 
 
 static ig_status verify_receipt(const char *path, const audit_options *o, const log_vkey *v)
 {
-    AUTO(buf) text;
+    AUTO(buf) text = {0};
     ig_audit_receipt *r = NULL;
     char name[32];
     TRY(file_read(path, MAX_RECEIPT, &text));

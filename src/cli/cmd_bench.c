@@ -153,7 +153,7 @@ static ig_status measure_core(double *ret_gop_s)
 /* Median of a 512-byte append and fdatasync in dir. */
 static ig_status measure_sync(const char *dir, double *ret_us)
 {
-    AUTO(buf) path;
+    AUTO(buf) path = {0};
     double us[21];
     char block[512] = {0};
     int fd = -1;
@@ -259,7 +259,7 @@ static ig_dtype kv_type_of(const char *name)
 /* A bundle, or a bare model directory. */
 static ig_status open_model(bench *b)
 {
-    AUTO(buf) inner, config;
+    AUTO(buf) inner = {0}, config = {0};
     int64_t context = b->depth + b->n_prompt + b->n_gen + 64;
     ig_lm_options o = {.context = context, .kv_tokens = context, .kv_type = kv_type_of(b->kv), .max_tokens = (int32_t)b->batch, .max_sessions = 1,
                        .max_outputs = 1, .no_prefix_cache = 1, .arithmetic = strcmp(b->arithmetic, "exact") ? IG_LM_INT8 : IG_LM_EXACT};

@@ -132,7 +132,7 @@ static ig_status refused(talk *t, int http)
 /* Sends the conversation, prints the answer as it comes, adds it to the conversation. */
 static ig_status turn(talk *t)
 {
-    AUTO(buf) body;
+    AUTO(buf) body = {0};
     int http = 0;
     buf_init(&body, MAX_ANSWER);
     buf_clear(&t->line), buf_clear(&t->answer), buf_clear(&t->raw), buf_clear(&t->proof);
@@ -162,7 +162,7 @@ static void tell_stats(const talk *t)
 
 static ig_status read_key(talk *t)
 {
-    AUTO(buf) text;
+    AUTO(buf) text = {0};
     buf_init(&text, 0);
     if (!t->key_file) return IG_OK;
     TRY(file_read(t->key_file, 4096, &text));
@@ -192,7 +192,7 @@ static ig_status read_prompt(const text_list *args, buf *prompt)
 
 static ig_status ask(talk *t, const text_list *args)
 {
-    AUTO(buf) prompt;
+    AUTO(buf) prompt = {0};
     buf_init(&prompt, MAX_ANSWER);
     TRY(start(t));
     TRY(read_prompt(args, &prompt));

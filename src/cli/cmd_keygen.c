@@ -9,7 +9,7 @@
 static ig_status publisher(const char *path)
 {
     AUTO(publisher_key_ptr) k = NULL;
-    AUTO(buf) pub;
+    AUTO(buf) pub = {0};
     buf_init(&pub, 4096);
     buf_printf(&pub, "%s.pub", path);
     TRY(buf_status(&pub));
@@ -24,7 +24,7 @@ static ig_status publisher(const char *path)
 static ig_status log_pair(const char *path, const char *name)
 {
     AUTO(log_key_ptr) k = NULL;
-    AUTO(buf) pub;
+    AUTO(buf) pub = {0};
     buf_init(&pub, 4096);
     buf_printf(&pub, "%s.vkey", path);
     TRY(buf_status(&pub));
@@ -39,7 +39,7 @@ static ig_status log_pair(const char *path, const char *name)
 static ig_status api(const char *path, const char *id, const char *tenant)
 {
     uint8_t key[32], digest[SHA256_N];
-    AUTO(buf) text, line;
+    AUTO(buf) text = {0}, line = {0};
     buf_init(&text, 4096);
     buf_init(&line, 4096);
     if (file_exists(path)) return ig_fail(IG_EINVAL, "%s exists already", path);

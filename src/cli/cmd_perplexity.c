@@ -30,7 +30,7 @@ static ig_dtype kv_type_of(const char *name)
 
 static ig_status open_side(const job *j, const char *arithmetic, const char *kv, side *ret_side)
 {
-    AUTO(buf) inner, config;
+    AUTO(buf) inner = {0}, config = {0};
     ig_lm_options o = {.context = j->context + 1, .kv_tokens = j->context + 1, .kv_type = kv_type_of(kv), .max_tokens = CHUNK, .max_sessions = 1, .max_outputs = CHUNK,
                        .no_prefix_cache = 1, .arithmetic = strcmp(arithmetic, "exact") ? IG_LM_INT8 : IG_LM_EXACT};
     buf_init(&config, 0);
@@ -107,7 +107,7 @@ static ig_status window(job *j, const int32_t *ids, int64_t n, int64_t vocab)
 
 static ig_status score(job *j, const char *path)
 {
-    AUTO(buf) text;
+    AUTO(buf) text = {0};
     ig_lm_prompt *p = NULL;
     ig_lm_facts f;
     progress_line line;

@@ -67,7 +67,7 @@ static float number_of(const json_t *event, const char *key)
 
 static ig_status open_receipt(replay *r, const char *path)
 {
-    AUTO(buf) text;
+    AUTO(buf) text = {0};
     log_vkey v;
     if (!r->vkey) {
         buf_init(&text, 0);
@@ -89,7 +89,7 @@ static ig_dtype kv_type_of(const char *name)
 /* Verifies the bundle, says if its root is another than the recorded one, opens it under the recorded contract. */
 static ig_status open_model(replay *r)
 {
-    AUTO(buf) model, sig;
+    AUTO(buf) model = {0}, sig = {0};
     ig_audit_model m;
     const char *kset = text_of(r->admit, "eng", "kset");
     size_t n = strlen(ig_kset());
@@ -110,7 +110,7 @@ static ig_status open_model(replay *r)
 /* Logit biases and stop strings are text of the request: the body is needed for biases only. */
 static ig_status read_request(replay *r)
 {
-    AUTO(buf) body;
+    AUTO(buf) body = {0};
     api_error e;
     ig_lm_facts f;
     buf_init(&body, 0);

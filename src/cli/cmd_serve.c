@@ -132,7 +132,7 @@ static int run_config(int argc, char **argv)
 {
     static serve_options o;
     AUTO(config) c = {0};
-    AUTO(buf) text;
+    AUTO(buf) text = {0};
     text_list args;
     int code;
     buf_init(&text, 1 << 20);

@@ -7,7 +7,7 @@
 
 static ig_status sign(const char *bundle, const char *key_path, progress_line *line, uint8_t root[SHA256_N])
 {
-    AUTO(buf) model, sig;
+    AUTO(buf) model = {0}, sig = {0};
     AUTO(publisher_key_ptr) key = NULL;
     manifest_options o = {.progress = progress_show, .user = line};
     buf_init(&sig, 0);

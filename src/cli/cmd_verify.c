@@ -9,7 +9,7 @@
 
 static ig_status verify(const char *bundle, const char *trust, progress_line *line, ig_audit_model *ret_model)
 {
-    AUTO(buf) model, sig;
+    AUTO(buf) model = {0}, sig = {0};
     buf_init(&sig, 0);
     TRY(file_join(&model, bundle, "model"));
     TRY(file_join(&sig, bundle, "model.sig"));

@@ -99,7 +99,7 @@ ig_status ig_load_npy(const char *path, ig_array *ret_array)
 
 ig_status ig_save_npy(const char *path, ig_array a)
 {
-    AUTO(buf) b;
+    AUTO(buf) b = {0};
     const void *data;
     const char *descr = NULL;
     buf_init(&b, (size_t)1 << 40);

@@ -25,7 +25,7 @@ static ig_status describe(const char *path, const char *name, ig_array a, st_ten
 ig_status ig_save_safetensors(const char *path, const char *const *names, const ig_array *arrays, int n)
 {
     AUTO(tensor_list) t = mem_calloc((size_t)n + 1, sizeof *t);
-    AUTO(buf) b;
+    AUTO(buf) b = {0};
     AUTO(map_ptr) seen = NULL;
     buf_init(&b, 0);
     if (!t) return IG_ENOMEM;

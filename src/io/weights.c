@@ -96,7 +96,7 @@ static ig_status open_listed(const char *dir, const char *index_path, const json
         if (w->n_shards == MAX_SHARDS)
             return ig_fail(IG_ELIMIT, "%s: more than %d shards", index_path, MAX_SHARDS);
         TRY(map_put(seen, file, w->n_shards, NULL));
-        AUTO(buf) path;
+        AUTO(buf) path = {0};
         TRY(file_join(&path, dir, file.p));
         w->n_shards++;
         TRY(open_shard(path.data, &w->s[w->n_shards - 1]));
@@ -131,7 +131,7 @@ static ig_status check_listed(const char *index_path, const json_t *weight_map, 
 
 static ig_status open_index(const char *dir, const char *index_path, ig_weights *w)
 {
-    AUTO(buf) text;
+    AUTO(buf) text = {0};
     AUTO(json_ptr) root = NULL;
     json_t *weight_map;
     TRY(file_read(index_path, MAX_INDEX_BYTES, &text));
@@ -154,7 +154,7 @@ static ig_status open_single(const char *path, ig_weights *w)
 ig_status ig_weights_open(const char *path, ig_weights **ret_weights)
 {
     AUTO(weights_ptr) w = mem_calloc(1, sizeof *w);
-    AUTO(buf) index_path, single_path;
+    AUTO(buf) index_path = {0}, single_path = {0};
     buf_init(&index_path, 4096);
     buf_init(&single_path, 4096);
     if (!w) return IG_ENOMEM;

@@ -102,7 +102,7 @@ ig_status bpe_load_merges(const char *what, const json_t *merges, tokenizer *t)
     if (!b->slots) return IG_ENOMEM;
     b->mask = n_slots - 1;
     for (size_t i = 0; i < n_slots; i++) b->slots[i].pair = EMPTY;
-    AUTO(buf) whole;
+    AUTO(buf) whole = {0};
     buf_init(&whole, TOKENIZER_MAX_TOKEN_BYTES * 2);
     for (size_t i = 0; i < n; i++) {
         const json_t *j = json_array_get(merges, i);

@@ -306,7 +306,7 @@ static ig_status cleanup(buf *out, str s)
         {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},   {" do not", " don't"},
         {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},
     };
-    AUTO(buf) tmp;
+    AUTO(buf) tmp = {0};
     buf_init(&tmp, out->max);
     buf_add(out, s.p, s.n);
     for (size_t i = 0; i < N_ELEM(pairs); i++) {
@@ -411,7 +411,7 @@ static ig_status take(detokenise *d, size_t k, str s)
 static ig_status end_text(detokenise *d, size_t k)
 {
     stage *g = &d->stages[k];
-    AUTO(buf) all;
+    AUTO(buf) all = {0};
     buf_init(&all, MAX_WORK_BYTES);
     switch (g->step->kind) {
     case DECODE_FUSE:

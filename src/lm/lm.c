@@ -49,7 +49,7 @@ static ig_status read_part(const char *dir, const char *name, size_t max, bool r
 
 static ig_status open_config(ig_lm *lm, const char *dir)
 {
-    AUTO(buf) path, text, generation_path, generation;
+    AUTO(buf) path = {0}, text = {0}, generation_path = {0}, generation = {0};
     bool found;
     buf_init(&path, 0), buf_init(&text, 0), buf_init(&generation_path, 0), buf_init(&generation, 0);
     TRY(read_part(dir, "config.json", CONFIG_MAX_BYTES, true, &path, &text, &found));
@@ -61,7 +61,7 @@ static ig_status open_config(ig_lm *lm, const char *dir)
 
 static ig_status open_tokenizer(ig_lm *lm, const char *dir)
 {
-    AUTO(buf) path, text;
+    AUTO(buf) path = {0}, text = {0};
     bool found;
     buf_init(&path, 0), buf_init(&text, 0);
     TRY(read_part(dir, "tokenizer.json", TOKENIZER_MAX_JSON_BYTES, true, &path, &text, &found));
@@ -108,7 +108,7 @@ static ig_status add_stop(ig_lm *lm, const char *token)
 /* tokenizer_config.json and chat_template.jinja: the template, BOS and EOS. The file wins over the config's key. */
 static ig_status open_chat(ig_lm *lm, const char *dir)
 {
-    AUTO(buf) path, text, jinja_path, jinja;
+    AUTO(buf) path = {0}, text = {0}, jinja_path = {0}, jinja = {0};
     AUTO(json_ptr) root = NULL;
     bool found;
     buf_init(&path, 0), buf_init(&text, 0), buf_init(&jinja_path, 0), buf_init(&jinja, 0);

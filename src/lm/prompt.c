@@ -138,7 +138,7 @@ static void copy_text(const buf *b, char *out, size_t cap, size_t *ret_n)
 
 ig_status ig_lm_detokenize(const ig_lm *lm, const int32_t *ids, int64_t n, char *out, size_t cap, size_t *ret_n)
 {
-    AUTO(buf) text;
+    AUTO(buf) text = {0};
     buf_init(&text, TOKENIZER_MAX_TEXT_BYTES);
     TRY(tokenizer_decode(lm->tokenizer, ids, (size_t)n, true, &text));
     copy_text(&text, out, cap, ret_n);
@@ -147,7 +147,7 @@ ig_status ig_lm_detokenize(const ig_lm *lm, const int32_t *ids, int64_t n, char 
 
 ig_status ig_lm_token_bytes(const ig_lm *lm, int32_t id, char *out, size_t cap, size_t *ret_n)
 {
-    AUTO(buf) text;
+    AUTO(buf) text = {0};
     buf_init(&text, TOKENIZER_MAX_TOKEN_BYTES);
     if (!tokenizer_token_bytes(lm->tokenizer, id, &text)) return ig_fail(IG_EINVAL, "id %d has no token", id);
     TRY(buf_status(&text));

@@ -358,7 +358,7 @@ static ig_status open_group(translator *t)
 /* Puts (?: .. ) around the last atom. */
 static ig_status wrap_atom(translator *t)
 {
-    AUTO(buf) tail;
+    AUTO(buf) tail = {0};
     buf_init(&tail, t->out->max);
     buf_add(&tail, t->out->data + t->atom, t->out->n - t->atom);
     TRY(buf_status(&tail));
@@ -438,7 +438,7 @@ static ig_status escape(translator *t)
     if (t->at + 1 == t->in.n) return refuse(t, "a backslash at the end");
     char c = t->in.p[t->at + 1];
     if (c == 'b' || c == 'B') {
-        AUTO(buf) w;
+        AUTO(buf) w = {0};
         buf_init(&w, 1 << 16);
         put_word(&w);
         TRY(buf_status(&w));

@@ -68,7 +68,7 @@ ig_status regex_open(const char *where, str pattern, bool literal, regex **ret_r
         if (!r->literal) return IG_ENOMEM;
         r->n_literal = pattern.n;
     } else {
-        AUTO(buf) translated;
+        AUTO(buf) translated = {0};
         buf_init(&translated, MAX_PATTERN_BYTES * 4);
         TRY(regex_translate(where, pattern, &translated));
         TRY(compile(r, &translated));

@@ -31,7 +31,7 @@ static ig_status check_name(const char *name)
 
 static ig_status write_text(const char *dir, const char *name, const buf *b)
 {
-    AUTO(buf) path;
+    AUTO(buf) path = {0};
     TRY(file_join(&path, dir, name));
     TRY(buf_status(b));
     return file_write_atomic(path.data, b->data ? b->data : "", b->n, 0644);
@@ -57,7 +57,7 @@ static ig_status write_files(const source *s, const char *dir, bool *ret_has_lic
 
 static ig_status write_license(const package_options *o, const char *dir, bool has_one)
 {
-    AUTO(buf) text;
+    AUTO(buf) text = {0};
     if (!o->license_file) {
         buf_init(&text, 1024);
         if (has_one) return IG_OK;
@@ -70,7 +70,7 @@ static ig_status write_license(const package_options *o, const char *dir, bool h
 
 static ig_status write_release(const package_options *o, const char *name, const char *dir)
 {
-    AUTO(buf) b;
+    AUTO(buf) b = {0};
     buf_init(&b, 1 << 16);
     buf_printf(&b, "{\"format\":1,\"name\":\"%s\",\"version\":%lld,\"min_engine\":\"%s\"", name, (long long)o->version, IG_VERSION);
     if (o->not_after) {
@@ -84,7 +84,7 @@ static ig_status write_release(const package_options *o, const char *name, const
 /* A model card for people, where the source has none. */
 static ig_status write_card(const char *name, const char *from, const convert_result *r, const char *dir)
 {
-    AUTO(buf) b, path;
+    AUTO(buf) b = {0}, path = {0};
     buf_init(&b, 1 << 16);
     TRY(file_join(&path, dir, "README.md"));
     if (file_exists(path.data)) return IG_OK;
@@ -96,7 +96,7 @@ static ig_status write_card(const char *name, const char *from, const convert_re
 /* CycloneDX 1.6: the model as a component, with the digest of every file laid down so far. */
 static ig_status write_bom(const char *name, int64_t version, const char *dir)
 {
-    AUTO(buf) b;
+    AUTO(buf) b = {0};
     AUTO(manifest) m = {0};
     manifest_options o = {0};
     char time[CLOCK_RFC3339_N];
@@ -121,7 +121,7 @@ static ig_status write_bom(const char *name, int64_t version, const char *dir)
 static ig_status fill_bundle(const package_options *o, const char *name, const char *partial, convert_result *ret_result)
 {
     AUTO(source_ptr) s = NULL;
-    AUTO(buf) model;
+    AUTO(buf) model = {0};
     manifest_options chunks = {0};
     bool has_license = false;
     TRY(file_join(&model, partial, "model"));
@@ -141,7 +141,7 @@ static ig_status fill_bundle(const package_options *o, const char *name, const c
 
 ig_status package_run(const package_options *o, convert_result *ret_result, stage_report *ret_report)
 {
-    AUTO(buf) partial;
+    AUTO(buf) partial = {0};
     convert_result r;
     const char *name = o->name ? o->name : last_part(o->bundle);
     int64_t begin = clock_mono_us();

@@ -28,7 +28,7 @@ static ig_status copy_text(const char *what, const char *key, str s, char *out, 
 
 ig_status release_read(const char *model_dir, release *ret_release)
 {
-    AUTO(buf) path, text;
+    AUTO(buf) path = {0}, text = {0};
     AUTO(json_ptr) root = NULL;
     release r = {0};
     str name, not_after, engine;
@@ -181,7 +181,7 @@ static ig_status log_load(server *sv, int64_t us_hash, audit_token **ret_probe)
 
 ig_status load_run(server *sv, progress_fn progress, void *user, audit_token **ret_probe, stage_report *ret_hash, stage_report *ret_bind)
 {
-    AUTO(buf) model_dir, sig;
+    AUTO(buf) model_dir = {0}, sig = {0};
     AUTO(oms) s = {0};
     release r;
     const char *bundle = sv->config.text[SET_bundle];

@@ -38,7 +38,7 @@ static ig_status find_answer(const char *what, const json_t *root, const ig_lm_f
 
 ig_status kat_check(const char *model_dir, ig_lm *lm)
 {
-    AUTO(buf) path, text;
+    AUTO(buf) path = {0}, text = {0};
     AUTO(json_ptr) root = NULL;
     const json_t *entry = NULL;
     ig_lm_facts facts;
@@ -60,7 +60,7 @@ ig_status kat_check(const char *model_dir, ig_lm *lm)
 
 ig_status warm_run(server *sv, const audit_token *probe, stage_report *ret_touch, stage_report *ret_prove)
 {
-    AUTO(buf) model_dir;
+    AUTO(buf) model_dir = {0};
     if (!probe || audit_token_what(probe) != AUDIT_TOKEN_PROBE) {
         buf_init(&model_dir, 0);
         return ig_fail(IG_EINVAL, "warming up needs the token of a load event");
@@ -103,7 +103,7 @@ static ig_status answer_of(const char *model_dir, ig_lm_arithmetic arithmetic, i
 ig_status kat_write(const char *model_dir)
 {
     static const ig_dtype kv_types[] = {IG_F16, IG_BF16, IG_I8, IG_F32};
-    AUTO(buf) path, out;
+    AUTO(buf) path = {0}, out = {0};
     buf_init(&out, MAX_KAT);
     TRY(file_join(&path, model_dir, "kat.json"));
     buf_str(&out, "{\"format\":1,\"prompt\":\"token i of 24 is (7919 i + 17) mod vocabulary; 16 greedy tokens\",\"answers\":[");

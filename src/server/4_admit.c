@@ -54,7 +54,7 @@ bool stage_admit(server *sv, request *r, api_error *ret_error)
 static ig_status choose_seed(server *sv, request *r, event *e)
 {
     checkpoint at;
-    AUTO(buf) note;
+    AUTO(buf) note = {0};
     if (r->api.has_seed) {
         r->seed = r->api.sampling.seed;
         event_str(e, EV_ADMIT_SEED_FROM, "client");

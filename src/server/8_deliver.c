@@ -40,7 +40,7 @@ static void release(request *r, int i, size_t n, str logprobs)
     if (!n && !logprobs.n) return;
     buf_add(&c->text, text.p, n);
     if (r->api.stream) {
-        AUTO(buf) chunk;
+        AUTO(buf) chunk = {0};
         buf_init(&chunk, (size_t)64 << 20);
         answer_text_chunk(r, i, text, logprobs, &chunk);
         request_write(r, chunk.data, chunk.n);
@@ -71,7 +71,7 @@ static ig_status take_token(request *r, int i, const ig_lm_result *result, buf *
 bool stage_deliver(server *sv, request *r, int i, const ig_lm_result *result, api_error *ret_error)
 {
     choice *c = &r->choice[i];
-    AUTO(buf) entry;
+    AUTO(buf) entry = {0};
     buf_init(&entry, (size_t)1 << 20);
     stage_count(&sv->stage[STAGE_DELIVER].n_in, 1);
     if (take_token(r, i, result, &entry) != IG_OK) {

@@ -113,7 +113,7 @@ static void last_chunks(request *r, str proof, buf *out)
 
 static void answer_error(request *r)
 {
-    AUTO(buf) out;
+    AUTO(buf) out = {0};
     buf_init(&out, (size_t)1 << 16);
     if (r->started && r->stream) {
         answer_error_chunk(&r->error, &out);
@@ -126,7 +126,7 @@ static void answer_error(request *r)
 
 void stage_record_answer(server *sv, request *r)
 {
-    AUTO(buf) out, proof;
+    AUTO(buf) out = {0}, proof = {0};
     buf_init(&out, (size_t)512 << 20);
     buf_init(&proof, RECEIPT_MAX);
     if (r->outcome == OUTCOME_OK && !r->recorded)

@@ -164,7 +164,7 @@ static void token_part(const request *r, int32_t id, float logprob, buf *out)
     size_t n = 0, shown = 0;
     if (ig_lm_token_bytes(r->sv->model.lm, id, bytes, sizeof bytes, &n) != IG_OK) n = 0;
     if (n >= sizeof bytes) n = sizeof bytes - 1;
-    AUTO(buf) text;
+    AUTO(buf) text = {0};
     buf_init(&text, 4 * sizeof bytes);
     while (shown < n) {
         uint32_t cp;

@@ -64,7 +64,7 @@ ig_status build_digest(uint8_t ret_digest[SHA256_N], buf *list)
 
 void build_cpu(char *out, size_t cap)
 {
-    AUTO(buf) text;
+    AUTO(buf) text = {0};
     snprintf(out, cap, "unknown");
     if (file_read("/proc/cpuinfo", (size_t)16 << 20, &text) != IG_OK) {
         ig_error_clear();
@@ -79,7 +79,7 @@ void build_cpu(char *out, size_t cap)
 
 void build_machine_id(char *out, size_t cap)
 {
-    AUTO(buf) text;
+    AUTO(buf) text = {0};
     *out = 0;
     if (file_read("/etc/machine-id", 256, &text) != IG_OK) {
         ig_error_clear();

@@ -103,7 +103,7 @@ static ig_status set_line(config *c, const char *path, int line, str text)
 
 ig_status config_read_file(config *c, const char *path)
 {
-    AUTO(buf) text;
+    AUTO(buf) text = {0};
     TRY(file_read(path, MAX_FILE, &text));
     const char *p = text.data, *end = text.data + text.n;
     for (int line = 1; p < end; line++) {

@@ -277,7 +277,7 @@ static void close_fd(int *fd)
 
 static ig_status write_shard(conversion *c, int64_t first, int64_t n, float *block)
 {
-    AUTO(buf) header, path;
+    AUTO(buf) header = {0}, path = {0};
     __attribute__((cleanup(close_fd))) int fd = -1;
     char name[64];
     buf_init(&header, 0);
@@ -295,7 +295,7 @@ static ig_status write_shard(conversion *c, int64_t first, int64_t n, float *blo
 
 static ig_status write_index(const conversion *c)
 {
-    AUTO(buf) b, path;
+    AUTO(buf) b = {0}, path = {0};
     buf_init(&b, (size_t)256 << 20);
     TRY(file_join(&path, c->dir, "model.safetensors.index.json"));
     buf_printf(&b, "{\"metadata\":{\"total_size\":%lld},\"weight_map\":{", (long long)c->total);
@@ -341,7 +341,7 @@ static void add_quantization(const conversion *c, choice common, buf *b)
 
 static ig_status write_config(const conversion *c)
 {
-    AUTO(buf) b, q, path;
+    AUTO(buf) b = {0}, q = {0}, path = {0};
     choice common = common_choice(c);
     buf_init(&b, (size_t)16 << 20);
     buf_init(&q, (size_t)16 << 20);

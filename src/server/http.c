@@ -60,7 +60,7 @@ static mhd_result send_json(struct MHD_Connection *c, int status, const buf *b)
 
 static mhd_result send_error(struct MHD_Connection *c, const api_error *e)
 {
-    AUTO(buf) b;
+    AUTO(buf) b = {0};
     buf_init(&b, 1 << 16);
     api_error_body(e, &b);
     return send_json(c, e->http, &b);
@@ -98,7 +98,7 @@ static void model_object(const server *sv, buf *b)
 
 static mhd_result get_models(server *sv, struct MHD_Connection *c, exchange *x, const char *rest)
 {
-    AUTO(buf) b;
+    AUTO(buf) b = {0};
     (void)x, (void)rest;
     buf_init(&b, 1 << 16);
     buf_str(&b, "{\"object\":\"list\",\"data\":[");
@@ -109,7 +109,7 @@ static mhd_result get_models(server *sv, struct MHD_Connection *c, exchange *x, 
 
 static mhd_result get_model(server *sv, struct MHD_Connection *c, exchange *x, const char *rest)
 {
-    AUTO(buf) b;
+    AUTO(buf) b = {0};
     api_error e;
     (void)x;
     buf_init(&b, 1 << 16);
@@ -123,7 +123,7 @@ static mhd_result get_model(server *sv, struct MHD_Connection *c, exchange *x, c
 
 static mhd_result get_limits(server *sv, struct MHD_Connection *c, exchange *x, const char *rest)
 {
-    AUTO(buf) b;
+    AUTO(buf) b = {0};
     (void)x, (void)rest;
     buf_init(&b, 1 << 16);
     limits_json(sv, &b);
@@ -133,7 +133,7 @@ static mhd_result get_limits(server *sv, struct MHD_Connection *c, exchange *x, 
 /* The receipt of a finished request; without the opening secret, which only the client was given. */
 static mhd_result get_audit(server *sv, struct MHD_Connection *c, exchange *x, const char *rest)
 {
-    AUTO(buf) b;
+    AUTO(buf) b = {0};
     api_error e;
     uint64_t done;
     (void)x;

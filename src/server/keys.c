@@ -30,7 +30,7 @@ static ig_status read_line(const char *path, int line, const char *text, key_lis
 
 ig_status keys_read(const char *path, key_list *ret_list)
 {
-    AUTO(buf) text;
+    AUTO(buf) text = {0};
     key_list l = {0};
     char *save = NULL;
     int number = 1;

@@ -211,7 +211,7 @@ void pipeline_disconnected(request *r)
 /* --- text workers */
 static void open_stream(request *r)
 {
-    AUTO(buf) out;
+    AUTO(buf) out = {0};
     buf_init(&out, (size_t)1 << 16);
     request_start(r, 200, true);
     for (int i = 0; i < r->api.n; i++) answer_open_chunk(r, i, &out);

@@ -20,7 +20,7 @@ static ig_status set_machine(const config *c)
 /* The log's key: given, or beside the log, made on first use. */
 static ig_status open_key(server *sv)
 {
-    AUTO(buf) path;
+    AUTO(buf) path = {0};
     const char *given = sv->config.text[SET_log_key];
     buf_init(&path, 4096);
     buf_printf(&path, *given ? "%s" : "%s.key", *given ? given : sv->config.text[SET_log]);

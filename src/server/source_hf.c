@@ -134,7 +134,7 @@ static ig_status files(const source *s, source_file *list, int *n)
         "special_tokens_map.json", "LICENSE", "README.md",
     };
     for (size_t i = 0; i < N_ELEM(names); i++) {
-        AUTO(buf) path;
+        AUTO(buf) path = {0};
         TRY(file_join(&path, s->path, names[i]));
         if (!file_exists(path.data)) {
             if (!i) return ig_fail(IG_ENOTFOUND, "%s: not there; save the tokenizer in its fast form first", path.data);
@@ -151,7 +151,7 @@ static const source_format format_hf = {"safetensors", rows, raw_rows, affine, c
 
 ig_status source_open_hf(source *s)
 {
-    AUTO(buf) path, text;
+    AUTO(buf) path = {0}, text = {0};
     buf_init(&text, 0);
     hf *h = mem_calloc(1, sizeof *h);
     if (!h) {

@@ -35,7 +35,7 @@ static ig_status list_all(const ig_weights *w, buf *out)
 
 ig_status tensors_write(const char *model_dir)
 {
-    AUTO(buf) path, text;
+    AUTO(buf) path = {0}, text = {0};
     ig_weights *w = NULL;
     buf_init(&text, MAX_LIST);
     TRY(file_join(&path, model_dir, LIST));
@@ -49,7 +49,7 @@ ig_status tensors_write(const char *model_dir)
 /* Names of tensors whose bytes differ from the list, joined. */
 static ig_status find_damage(const char *model_dir, buf *names)
 {
-    AUTO(buf) path, text;
+    AUTO(buf) path = {0}, text = {0};
     ig_weights *w = NULL;
     char *save = NULL;
     int n = 0;
@@ -70,7 +70,7 @@ static ig_status find_damage(const char *model_dir, buf *names)
 
 void tensors_name_damage(const char *model_dir, ig_status failure)
 {
-    AUTO(buf) names;
+    AUTO(buf) names = {0};
     char message[1024];
     buf_init(&names, 4096);
     snprintf(message, sizeof message, "%s", ig_error_message());
