@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include "base/auto.h"
+#include "base/clock.h"
 #include "ingot/ingot.h"
 #include "support/test.h"
 #include "support/walk.h"
@@ -450,16 +451,17 @@ TEST(a_replay_makes_no_node_allocates_nothing_and_takes_no_lock)
         ig_counters before, after;
         for (int k = 0; k < 2; k++) assert_ok(replay(plans[k], CAP_T));
         ig_memory_counters(&before);
-        int64_t locks = n_locks;
+        int64_t locks = n_locks, start = clock_mono_us();
         for (int i = 0; i < 1000; i++) assert_ok(replay(plans[i % 2], i % (CAP_T + 1)));
         locks = n_locks - locks;
+        int64_t ms = (clock_mono_us() - start) / 1000;
         ig_memory_counters(&after);
         assert_int_equal(after.n_nodes, before.n_nodes);
         assert_int_equal(after.n_allocs, before.n_allocs);
         assert_int_equal(after.n_plans, before.n_plans);
         assert_int_equal(after.active_bytes, before.active_bytes);
-        /* with two threads only to wake one that slept for lack of work */
-        assert_in_range(locks, 0, threads == 1 ? 0 : 200);
+        /* a second thread is woken when it slept, and that needs a millisecond without work */
+        assert_in_range(locks, 0, threads == 1 ? 0 : 2 * ms + 2);
     }
     for (int k = 0; k < 2; k++) ig_plan_free(plans[k]);
     ig_state_free(f.state);

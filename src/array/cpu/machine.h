@@ -61,4 +61,8 @@ static inline void fp_leave(fp_state was) { fesetenv(&was); }
 static inline void cpu_pause(void) { __asm__ volatile("" : : : "memory"); }
 static inline int64_t cpu_ticks(void) { return clock_mono_ns(); }
 #endif
+
+/* No load after it is done before a store before it is seen. A fence of C11 would do;
+ * ThreadSanitizer refuses those. */
+static inline void cpu_fence(void) { __sync_synchronize(); }
 #endif

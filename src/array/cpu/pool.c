@@ -1,18 +1,19 @@
 /* pool.c: how blocks reach threads, and how a phase ends.
  *
- * Work is published as *rounds*: some members of one phase, cut into lanes of consecutive
- * blocks, one lane a worker. Whoever finishes the last block of a round publishes the next one;
- * that thread alone owns `cursor` and the slot it writes. Two slots alternate. The claim word of
- * a lane is (round number, blocks left); taking a block is a compare-and-swap of the whole word.
- * A thread reads a slot only after such a claim succeeded: then its round is not finished, so
- * neither the slot nor the steps behind it can change or go away. A thread that was away for any
- * time finds another number in the word and touches nothing. (Should the number have come round
- * again with the same count left, the claim is a valid claim of the new round.)
+ * Work is published as *rounds*: some members of one phase, cut into lanes of consecutive blocks,
+ * one lane a worker. Whoever finishes the last block of a round publishes the next one; it alone
+ * writes the slot. Two slots alternate. The claim word of a lane is (round number, blocks left);
+ * taking blocks is a compare-and-swap of the whole word. A thread reads a slot only after such a
+ * claim succeeded: then its round is not finished, so neither the slot nor the steps behind it can
+ * change or go away. A thread that was away for any time finds another number in the word and
+ * touches nothing. (Should the number have come round again with the same count left, the claim is
+ * a valid claim of the new round.)
  *
  * Rounds of one block, and everything when there is one worker, run in the publishing thread
- * without a shared word. Waiters pause, then yield; a thread that has waited for POOL_PARK_US
- * parks on `changed`, and publishers wake only when somebody is parked (a futex costs 50 to 75
- * us on a virtual CPU, a round 0.3). */
+ * without a shared word. Waiters pause, then yield; a thread that has waited for POOL_PARK_US parks
+ * on `changed`, and publishers wake only when somebody is parked (a futex costs 50 to 75 us on a
+ * virtual CPU, a round 0.3). Our own threads, which are nicer than the caller, offer their core
+ * between blocks: a thread that loses it inside one makes all others wait for it. */
 #include "array/cpu/pool.h"
 #include <sched.h>
 #include <string.h>
@@ -24,9 +25,13 @@
 #define POOL_LINE 128               /* two 64-byte lines: the prefetcher pairs them */
 #define POOL_MEMBERS 32             /* steps in one round; a wider phase takes several */
 #define POOL_ROUND_BLOCKS (1 << 30) /* blocks in one round; a longer step takes several */
+#define POOL_PORTION 16             /* blocks taken at once, at most */
 #define POOL_PAUSES 300             /* before a waiter yields */
-#define POOL_YIELDS 64              /* between two looks at the clock */
+#define POOL_YIELDS 8               /* between two looks at the clock */
 #define POOL_PARK_US 1000
+#define POOL_BURST_US 500 /* of work, then the core is offered to others */
+#define POOL_CHECK_US 100 /* about how often a working thread looks at the clock */
+#define POOL_MAX_CHECK 256
 #define POOL_NICE 2 /* compute gives way to HTTP and audit threads */
 #define HUGE_PAGE ((size_t)2 << 20)
 
@@ -36,15 +41,24 @@ typedef struct __attribute__((aligned(POOL_LINE))) line {
 
 typedef struct member {
     const step *s;
-    int64_t base; /* block of s that is block `start` of the round */
-    int64_t start;
+    int32_t start; /* its first block in the round */
 } member;
 
+/* Where a round begins: the next block to publish. */
+typedef struct cursor {
+    int32_t phase, step;
+    int64_t block;
+} cursor;
+
+/* A round. What claimers read and what the next publisher needs lie together: it has been one of
+ * the claimers, so its cache has them. */
 typedef struct slot {
     _Alignas(POOL_LINE) _Atomic int64_t left; /* blocks not finished */
-    _Alignas(POOL_LINE) int64_t n_blocks;
-    int n_members, n_lanes;
-    const int64_t *sym; /* of the run */
+    _Alignas(POOL_LINE) const int64_t *sym;   /* of the run */
+    int32_t n_blocks, n_lanes;
+    int64_t base; /* block of m[0].s that is the round's first */
+    cursor next;  /* where the next round begins */
+    int32_t n_members;
     bool timing;
     member m[POOL_MEMBERS + 1]; /* m[n_members].start = n_blocks */
 } slot;
@@ -53,26 +67,26 @@ typedef struct __attribute__((aligned(POOL_LINE))) worker {
     run_ctx ctx;
     pool *pool;
     pthread_t thread;
-    int64_t kernel_ticks;       /* written between claim and finish */
-    _Atomic int64_t wait_ticks; /* also written after a run's end, hence atomic */
+    int64_t kernel_ticks;        /* written between claim and finish */
+    int64_t resumed_us;          /* when this thread last got its core, as far as it knows */
+    int64_t checked_us;          /* when it last looked at the clock */
+    int32_t n_portions, n_check; /* claims since then, and how many until it looks again */
+    _Atomic int64_t wait_ticks;  /* also written after a run's end, hence atomic */
 } worker;
 
-/* The run in progress; owned by the thread that publishes. */
+/* The run in progress; does not change while it lasts. */
 typedef struct job {
     const step *steps;
     const int32_t *first;
     int n_phases;
     const int64_t *sym;
     bool timing;
-    int phase; /* cursor: next block to publish */
-    int32_t step;
-    int64_t block;
 } job;
 
 struct pool {
     _Alignas(POOL_LINE) _Atomic uint64_t
         now; /* round number << 16 | lanes; no lanes: idle, the run is over */
-    _Alignas(POOL_LINE) _Atomic int n_parked;
+    _Alignas(POOL_LINE) _Atomic bool parked; /* somebody may sleep on `changed` */
     _Atomic bool stop, timing;
     _Alignas(POOL_LINE) _Atomic int owner; /* 1 while a run or a resize is in progress */
     _Atomic int n_queued;                  /* threads waiting for their turn */
@@ -133,108 +147,139 @@ static void leave(pool *p)
 
 /* --- waiting for the next round */
 
+static bool stays(pool *p, uint64_t now)
+{
+    return atomic_load(&p->now) == now && !atomic_load(&p->stop);
+}
+
+/* One lock for all who are parked: they need not be told twice. */
 static void wake(pool *p)
 {
-    if (!atomic_load(&p->n_parked)) return;
+    if (!atomic_load(&p->parked)) return;
     lock_take(&p->lock);
+    atomic_store(&p->parked, false);
     cond_broadcast(&p->changed);
     lock_drop(&p->lock);
 }
 
+/* A thread woken by the news of an earlier round says again that it is there. */
 static void park(pool *p, uint64_t now)
 {
     lock_take(&p->lock);
-    atomic_fetch_add(&p->n_parked, 1);
-    while (atomic_load(&p->now) == now && !atomic_load(&p->stop)) cond_wait(&p->changed, &p->lock);
-    atomic_fetch_sub(&p->n_parked, 1);
+    for (;;) {
+        atomic_store(&p->parked, true);
+        if (!stays(p, now)) break;
+        cond_wait(&p->changed, &p->lock);
+    }
     lock_drop(&p->lock);
 }
 
-static bool stays(pool *p, uint64_t now)
+/* True when the round changed within POOL_PARK_US, yielding the core all the while. */
+static bool yield_until_change(pool *p, uint64_t now)
 {
-    return atomic_load_explicit(&p->now, memory_order_acquire) == now &&
-           !atomic_load_explicit(&p->stop, memory_order_relaxed);
+    int64_t deadline = clock_mono_us() + POOL_PARK_US;
+    do {
+        for (int i = 0; i < POOL_YIELDS; i++) {
+            if (!stays(p, now)) return true;
+            sched_yield();
+        }
+    } while (clock_mono_us() < deadline);
+    return false;
 }
 
-static void wait_change(pool *p, uint64_t now)
+static void wait_change(pool *p, worker *w, uint64_t now)
 {
     for (int i = 0; i < POOL_PAUSES; i++) {
         if (!stays(p, now)) return;
         cpu_pause();
     }
-    int64_t deadline = clock_mono_us() + POOL_PARK_US;
-    do {
-        for (int i = 0; i < POOL_YIELDS; i++) {
-            if (!stays(p, now)) return;
-            sched_yield();
-        }
-    } while (clock_mono_us() < deadline);
-    park(p, now);
+    if (!yield_until_change(p, now)) park(p, now);
+    w->resumed_us = clock_mono_us();
+}
+
+/* Between two claims: gives the core away now and then, so that where another process wants it, it
+ * is taken here and not inside a block for which everybody then waits. */
+static void breathe(worker *w)
+{
+    if (++w->n_portions < w->n_check) return;
+    int64_t now = clock_mono_us(), spent = now - w->checked_us;
+    if (spent > 2 * POOL_CHECK_US) w->n_check = w->n_check / 2 + 1;
+    if (spent < POOL_CHECK_US / 2 && w->n_check < POOL_MAX_CHECK) w->n_check *= 2;
+    if (now - w->resumed_us > POOL_BURST_US) {
+        sched_yield();
+        w->resumed_us = now = clock_mono_us();
+    }
+    w->checked_us = now;
+    w->n_portions = 0;
 }
 
 static void wait_timed(pool *p, worker *w, uint64_t now)
 {
     if (!n_lanes(now) || !atomic_load_explicit(&p->timing, memory_order_relaxed)) {
-        wait_change(p, now);
+        wait_change(p, w, now);
         return;
     }
     int64_t t = cpu_ticks();
-    wait_change(p, now);
+    wait_change(p, w, now);
     atomic_fetch_add_explicit(&w->wait_ticks, cpu_ticks() - t, memory_order_relaxed);
 }
 
 /* --- running blocks */
 
-static void run_block(worker *w, const step *s, int64_t block, bool timing)
-{
-    if (!timing) {
-        s->run(s->args, &w->ctx, block);
-        return;
-    }
-    int64_t t = cpu_ticks();
-    s->run(s->args, &w->ctx, block);
-    w->kernel_ticks += cpu_ticks() - t;
-}
-
 /* First block of lane i when n blocks are cut into lanes. */
 static int64_t lane_start(int64_t n, int i, int of) { return n * i / of; }
 
-/* Takes the next block of a lane of round `number`; false when the lane has none or is of
- * another round. */
-static bool claim(line *l, uint32_t number, uint32_t *ret_left)
+/* How many blocks to take at once from a lane that has `left`: fewer towards the end, so that
+ * little is lost when one worker is slower or goes away. */
+static uint32_t portion(uint32_t left)
+{
+    uint32_t n = left / 8;
+    return n < 1 ? 1 : n > POOL_PORTION ? POOL_PORTION : n;
+}
+
+/* Takes blocks of a lane of round `number`; 0 when the lane has none or is of another round. The
+ * first one taken is *ret_left blocks before the lane's end. */
+static uint32_t claim(line *l, uint32_t number, uint32_t *ret_left)
 {
     uint64_t x = atomic_load_explicit(&l->v, memory_order_relaxed);
-    while (x >> 32 == number && (uint32_t)x)
-        if (atomic_compare_exchange_weak_explicit(&l->v, &x, x - 1, memory_order_acquire,
+    while (x >> 32 == number && (uint32_t)x) {
+        uint32_t n = portion((uint32_t)x);
+        if (atomic_compare_exchange_weak_explicit(&l->v, &x, x - n, memory_order_acquire,
                                                   memory_order_relaxed)) {
             *ret_left = (uint32_t)x;
-            return true;
+            return n;
         }
-    return false;
+    }
+    return 0;
 }
 
-static void run_claimed(const slot *s, worker *w, int64_t k)
+/* Runs blocks [k, k + n) of a round. */
+static void run_blocks(const slot *s, worker *w, int64_t k, int64_t n)
 {
     const member *m = s->m;
-    while (k >= m[1].start) m++;
+    int64_t t = s->timing ? cpu_ticks() : 0;
     w->ctx.sym = s->sym;
-    run_block(w, m->s, m->base + (k - m->start), s->timing);
+    for (int64_t end = k + n; k < end; k++) {
+        while (k >= m[1].start) m++;
+        m->s->run(m->s->args, &w->ctx, k - m->start + (m == s->m ? s->base : 0));
+    }
+    if (s->timing) w->kernel_ticks += cpu_ticks() - t;
 }
 
-/* Claims and runs what is left of a round; true when this thread finished its last block and has
- * to publish. */
-static bool work_round(pool *p, worker *w, uint64_t now)
+/* Claims and runs what is left of a round, of which this thread has done n_done blocks before;
+ * true when it finished the last block and has to publish. */
+static bool work_round(pool *p, worker *w, uint64_t now, int64_t n_done)
 {
-    uint32_t number = (uint32_t)(now >> 16), left;
+    uint32_t number = (uint32_t)(now >> 16), left, taken;
     int n = n_lanes(now);
     slot *s = &p->slots[number & 1];
     line *lanes = p->lanes[number & 1];
-    int64_t n_done = 0;
     for (int v = 0; v < n; v++) {
         int i = (w->ctx.worker + v) % n;
-        while (claim(&lanes[i], number, &left)) {
-            run_claimed(s, w, lane_start(s->n_blocks, i + 1, s->n_lanes) - left);
-            n_done++;
+        while ((taken = claim(&lanes[i], number, &left))) {
+            run_blocks(s, w, lane_start(s->n_blocks, i + 1, s->n_lanes) - left, taken);
+            n_done += taken;
+            if (w->ctx.worker) breathe(w);
         }
     }
     return n_done && atomic_fetch_sub_explicit(&s->left, n_done, memory_order_acq_rel) == n_done;
@@ -242,36 +287,47 @@ static bool work_round(pool *p, worker *w, uint64_t now)
 
 /* --- publishing */
 
-/* Moves the cursor over the next blocks of one phase and lists them in s. Zero blocks: the run
- * is over. */
-static int64_t gather(job *j, slot *s, const run_ctx *ctx)
+/* Lists the next blocks of one phase in s, from the cursor on, and moves it. None: the run is
+ * over. */
+static int32_t gather(const job *j, cursor *at, slot *s, const run_ctx *ctx)
 {
     int64_t n = 0;
     s->n_members = 0;
-    while (!n && j->phase < j->n_phases) {
-        int32_t end = j->first[j->phase + 1];
-        while (j->step < end && s->n_members < POOL_MEMBERS && n < POOL_ROUND_BLOCKS) {
-            const step *st = &j->steps[j->step];
-            int64_t rest = st->blocks(st->args, ctx) - j->block, take = rest;
+    while (!n && at->phase < j->n_phases) {
+        int32_t end = j->first[at->phase + 1];
+        while (at->step < end && s->n_members < POOL_MEMBERS && n < POOL_ROUND_BLOCKS) {
+            const step *st = &j->steps[at->step];
+            int64_t rest = st->blocks(st->args, ctx) - at->block, take = rest;
             if (take > POOL_ROUND_BLOCKS - n) take = POOL_ROUND_BLOCKS - n;
-            if (take > 0) s->m[s->n_members++] = (member){st, j->block, n};
-            n += take > 0 ? take : 0;
-            j->block = take < rest ? j->block + take : 0;
-            j->step += take >= rest;
+            if (take > 0) {
+                if (!n) s->base = at->block;
+                s->m[s->n_members++] = (member){st, (int32_t)n};
+                n += take;
+            }
+            at->block = take < rest ? at->block + take : 0;
+            at->step += take >= rest;
         }
-        if (j->step == end) j->phase++;
+        if (at->step == end) at->phase++;
     }
-    s->m[s->n_members] = (member){.start = n};
-    s->n_blocks = n;
-    return n;
+    s->m[s->n_members] = (member){.start = (int32_t)n};
+    s->n_blocks = (int32_t)n;
+    s->next = *at;
+    return (int32_t)n;
 }
 
 static void start_threads(pool *p);
 
-static void announce(pool *p, uint32_t number, int lanes)
+/* Fills the lanes; the publisher's own starts without the first blocks. Returns how many. */
+static uint32_t fill_lanes(slot *s, line *lanes, uint32_t number, int own)
 {
-    atomic_store(&p->now, (uint64_t)number << 16 | (unsigned)lanes);
-    wake(p);
+    uint32_t mine = 0;
+    for (int i = 0; i < s->n_lanes; i++) {
+        int64_t end = lane_start(s->n_blocks, i + 1, s->n_lanes);
+        uint32_t n = (uint32_t)(end - lane_start(s->n_blocks, i, s->n_lanes));
+        if (i == own) n -= mine = portion(n);
+        atomic_store_explicit(&lanes[i].v, (uint64_t)number << 32 | n, memory_order_release);
+    }
+    return mine;
 }
 
 /* Parked workers sleep on: only the caller needs to know, and it is not told what it just found
@@ -283,33 +339,48 @@ static void finish(pool *p, const worker *w, uint64_t now)
     if (w->ctx.worker) wake(p);
 }
 
-/* Publishes the next round, running rounds of one block here; at the end of the run tells
- * everybody. */
-static void publish(pool *p, worker *w)
+/* Publishes the round after `now` and runs this thread's first blocks of it; rounds of one block
+ * run here at once; at the end of the run tells everybody. Returns how many blocks of the new
+ * round are done. The stores travel to the other cores while the first blocks run; what a thread
+ * that parks meanwhile may have missed is looked at again after them. */
+static int64_t publish(pool *p, worker *w, uint64_t now)
 {
-    job *j = &p->job;
-    uint64_t now = atomic_load_explicit(&p->now, memory_order_relaxed);
-    uint32_t number = (uint32_t)(now >> 16) + 1;
+    const job *j = &p->job;
+    uint32_t number = (uint32_t)(now >> 16);
+    cursor at = n_lanes(now) ? p->slots[number & 1].next : (cursor){.step = j->first[0]};
+    number++;
     slot *s = &p->slots[number & 1];
-    line *lanes = p->lanes[number & 1];
-    w->ctx.sym = j->sym;
-    int64_t n;
-    while ((n = gather(j, s, &w->ctx)) == 1) run_block(w, s->m[0].s, s->m[0].base, j->timing);
+    w->ctx.sym = s->sym = j->sym;
+    s->timing = j->timing;
+    int32_t n;
+    while ((n = gather(j, &at, s, &w->ctx)) == 1) run_blocks(s, w, 0, 1);
     if (!n) {
         finish(p, w, now);
-        return;
+        return 0;
     }
     start_threads(p);
-    s->n_lanes = n < w->ctx.n_workers ? (int)n : w->ctx.n_workers;
-    s->sym = j->sym;
-    s->timing = j->timing;
+    s->n_lanes = n < w->ctx.n_workers ? n : w->ctx.n_workers;
     atomic_store_explicit(&s->left, n, memory_order_relaxed);
-    for (int i = 0; i < s->n_lanes; i++) {
-        uint64_t count =
-            (uint64_t)(lane_start(n, i + 1, s->n_lanes) - lane_start(n, i, s->n_lanes));
-        atomic_store_explicit(&lanes[i].v, (uint64_t)number << 32 | count, memory_order_release);
+    int own = w->ctx.worker % s->n_lanes;
+    uint32_t mine = fill_lanes(s, p->lanes[number & 1], number, own);
+    atomic_store_explicit(&p->now, (uint64_t)number << 16 | (unsigned)s->n_lanes,
+                          memory_order_release);
+    wake(p);
+    run_blocks(s, w, lane_start(n, own, s->n_lanes), mine);
+    cpu_fence();
+    wake(p);
+    return mine;
+}
+
+/* Works on round `now`, of which n_done blocks are done here, and publishes the next for as long as
+ * this thread is the one that finishes. Returns the round that has nothing left to take. */
+static uint64_t take_part(pool *p, worker *w, uint64_t now, int64_t n_done)
+{
+    while (work_round(p, w, now, n_done)) {
+        n_done = publish(p, w, now);
+        now = atomic_load_explicit(&p->now, memory_order_relaxed);
     }
-    announce(p, number, s->n_lanes);
+    return now;
 }
 
 static void *worker_main(void *arg)
@@ -319,10 +390,7 @@ static void *worker_main(void *arg)
     fp_enter();
     while (!atomic_load_explicit(&p->stop, memory_order_relaxed)) {
         uint64_t now = atomic_load_explicit(&p->now, memory_order_acquire);
-        if (work_round(p, w, now))
-            publish(p, w);
-        else
-            wait_timed(p, w, now);
+        wait_timed(p, w, take_part(p, w, now, 0));
     }
     return NULL;
 }
@@ -391,6 +459,7 @@ static ig_status crew_make(pool *p, int n, crew *ret_crew)
         c.workers[i].pool = p;
         c.workers[i].ctx = (run_ctx){
             .scratch = c.scratch + (size_t)i * RUN_SCRATCH_BYTES, .worker = i, .n_workers = n};
+        c.workers[i].n_check = 1;
         for (int k = 0; k < 2; k++) atomic_init(&c.lanes[k][i].v, 0);
     }
     *ret_crew = c;
@@ -500,21 +569,21 @@ static void run_serial(worker *w, const job *j)
     w->ctx.sym = j->sym;
     for (int32_t i = j->first[0]; i < j->first[j->n_phases]; i++) {
         const step *s = &j->steps[i];
-        int64_t n = s->blocks(s->args, &w->ctx);
-        for (int64_t b = 0; b < n; b++) run_block(w, s, b, j->timing);
+        int64_t n = s->blocks(s->args, &w->ctx), t = j->timing ? cpu_ticks() : 0;
+        for (int64_t b = 0; b < n; b++) s->run(s->args, &w->ctx, b);
+        if (j->timing) w->kernel_ticks += cpu_ticks() - t;
     }
 }
 
 static void run_shared(pool *p, worker *w)
 {
-    publish(p, w);
-    for (;;) {
-        uint64_t now = atomic_load_explicit(&p->now, memory_order_acquire);
-        if (!n_lanes(now)) return;
-        if (work_round(p, w, now))
-            publish(p, w);
-        else
-            wait_timed(p, w, now);
+    uint64_t now = atomic_load_explicit(&p->now, memory_order_relaxed);
+    int64_t n_done = publish(p, w, now);
+    now = atomic_load_explicit(&p->now, memory_order_relaxed);
+    while (n_lanes(now = take_part(p, w, now, n_done))) {
+        wait_timed(p, w, now);
+        now = atomic_load_explicit(&p->now, memory_order_acquire);
+        n_done = 0;
     }
 }
 
@@ -555,12 +624,8 @@ ig_status pool_run(pool *p, const step *steps, const int32_t *first, int n_phase
     bool timing = c && c->timing;
     enter(p);
     fp_state fp = fp_enter();
-    p->job = (job){.steps = steps,
-                   .first = first,
-                   .n_phases = n_phases,
-                   .sym = sym,
-                   .timing = timing,
-                   .step = first[0]};
+    p->job =
+        (job){.steps = steps, .first = first, .n_phases = n_phases, .sym = sym, .timing = timing};
     atomic_store_explicit(&p->timing, timing, memory_order_relaxed);
     if (timing)
         run_timed(p, c);
