@@ -112,7 +112,7 @@ PROGRAM := $(if $(CROSS),,$(if $(wildcard src/cli/main.c),$(B)/ingot))
 
 .PHONY: all libs test quick sanitized threaded fuzz-targets lint format fuzz coverage bench quality \
     demo examples tests install uninstall clean help setup setup-tests generate
-all: $(LIBRARIES) $(PROGRAM)
+all: $(LIBRARIES) $(PROGRAM) $(addsuffix .1,$(PROGRAM))
 $(if $(CROSS),$(shell ./setup.sh --sysroot $(CROSS) >&2))
 libs: $(LIBRARIES)
 tests: $(TEST_BIN)
@@ -184,6 +184,8 @@ $(B)/libingot-lm.so: $(OBJ_LM) $(filter-out %/status.o,$(OBJ_BASE)) | $(B)/libin
 $(B)/ingot: $(B)/obj/cli/main.o $(ARCHIVES)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LD_FLAGS) $^ $(LIBS_APP) -o $@
+$(B)/ingot.1: docs/ingot.1.in tools/man.sh $(B)/ingot
+	$(Q)tools/man.sh $(B)/ingot $(VERSION) > $@
 $(B)/obj/cli/main.o: $(STAMP) | $(GENERATED)
 
 # --- generated ----------------------------------------------------------------------------------

@@ -42,8 +42,8 @@ install)
         '-lcrypto -ljansson -lm -lpthread'
     install_library ingot-lm 'Language models on libingot' ' ingot' \
         '-lpcre2-8 -lutf8proc -lcrypto -ljansson -lm -lpthread'
-    [ ! -e "$B/ingot" ] || install -m 755 "$B/ingot" "$bin"
-    install -m 644 docs/ingot.1 "$man"
+    install -m 755 "$B/ingot" "$bin"
+    install -m 644 "$B/ingot.1" "$man"
     ;;
 uninstall)
     rm -f "$bin/ingot" "$man/ingot.1" "$lib"/libingot.a "$lib"/libingot.so* \
