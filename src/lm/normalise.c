@@ -317,12 +317,14 @@ static bool charsmap_find(const charsmap *m, const char *key, size_t n, str *ret
     return false;
 }
 
-static uint8_t all_marks(text_view in, size_t at, size_t end)
+/* Marks of what in[at, end) becomes. The text begins where the output does, also behind a start that is
+ * dropped: the reference aligns what follows with the dropped characters. */
+static uint8_t all_marks(text_view in, size_t at, size_t end, bool first)
 {
     if (!in.mark) return 0;
     uint8_t mark = in.mark[at];
     for (size_t i = at; i < end; i++) mark &= in.mark[i] | MARK_START;
-    return mark;
+    return first ? mark | (in.mark[0] & MARK_START) : mark;
 }
 
 /* End of the grapheme that begins at `at`. */
@@ -347,7 +349,7 @@ static ig_status precompiled(const charsmap *m, text_view in, text_buf *out)
         end = grapheme_end(in, at);
         if (end - at < 6 && charsmap_find(m, in.p + at, end - at, &to)) {
             TRY(text_reserve(out, to.n));
-            text_put(out, to.p, to.n, all_marks(in, at, end));
+            text_put(out, to.p, to.n, all_marks(in, at, end, out->n == 0));
             continue;
         }
         for (size_t i = at, n; i < end; i += n) {
@@ -355,7 +357,7 @@ static ig_status precompiled(const charsmap *m, text_view in, text_buf *out)
             str same = {in.p + i, n};
             if (!charsmap_find(m, in.p + i, n, &to)) to = same;
             TRY(text_reserve(out, to.n));
-            text_put(out, to.p, to.n, in.mark ? in.mark[i] : 0);
+            text_put(out, to.p, to.n, all_marks(in, i, i + n, out->n == 0));
         }
     }
     return IG_OK;

@@ -201,6 +201,7 @@ static void strip_beside(const added_scan *s, added_match *m)
         if (!unicode_is_space(unicode_at(p, &n))) break;
         m->at = (size_t)(p - s->text.p);
     }
+    if (m->token->lstrip && m->at < s->at) m->at = s->at; /* a token before took the space */
     while (m->token->rstrip && m->end < s->text.n) {
         if (!unicode_is_space(unicode_at(s->text.p + m->end, &n))) break;
         m->end += n;
@@ -221,7 +222,7 @@ static bool find(added_scan *s, added_match *ret_match)
         if (a->single_word && !is_single_word(s->text, at, end)) continue;
         *ret_match = (added_match){at, end, a};
         strip_beside(s, ret_match);
-        return true;
+        if (ret_match->at < ret_match->end) return true;
     }
     return false;
 }

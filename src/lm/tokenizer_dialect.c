@@ -77,8 +77,10 @@ static void put_alphabetic(buf *out)
     put_ranges(out, regex_alphabetic, N_ELEM(regex_alphabetic));
 }
 
-static void put_word(buf *out)
+/* Oniguruma's \w outside brackets also holds six Latin-1 numbers, inside it does not. */
+static void put_word(buf *out, bool in_class)
 {
+    if (!in_class) buf_str(out, "\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}");
     put_alphabetic(out);
     put_category(out, "M");
     put_category(out, "Nd");
@@ -115,7 +117,7 @@ static bool put_gc(buf *out, const char *name)
 }
 
 /* The members of a named property, as items of a class. */
-static bool put_property(buf *out, const char *name)
+static bool put_property(buf *out, const char *name, bool in_class)
 {
     if (put_gc(out, name) || put_script(out, name)) return true;
     if (!strcasecmp(name, "Any")) return buf_str(out, "\\x00-\\x{10ffff}"), true;
@@ -123,7 +125,7 @@ static bool put_property(buf *out, const char *name)
         return put_alphabetic(out), true;
     if (!strcasecmp(name, "Alnum")) return put_alphabetic(out), put_category(out, "Nd"), true;
     if (!strcasecmp(name, "Digit")) return put_category(out, "Nd"), true;
-    if (!strcasecmp(name, "Word")) return put_word(out), true;
+    if (!strcasecmp(name, "Word")) return put_word(out, in_class), true;
     if (!strcasecmp(name, "Space")) return buf_str(out, space_set), true;
     return false;
 }
@@ -146,7 +148,7 @@ static ig_status property(translator *t, bool negated, bool in_class)
     name[n] = 0;
     if (negated && in_class) return refuse(t, "a negated property inside [ ]");
     if (!in_class) buf_str(t->out, negated ? "[^" : "[");
-    if (!put_property(t->out, name)) {
+    if (!put_property(t->out, name, in_class)) {
         char what[64];
         snprintf(what, sizeof what, "\\p{%s}", name);
         return refuse(t, what);
@@ -256,7 +258,7 @@ static ig_status class_escape(translator *t, bool in_class)
     if (!in_class) buf_str(t->out, upper ? "[^" : "[");
     switch (c | 32) {
     case 's': buf_str(t->out, space_set); break;
-    case 'w': put_word(t->out); break;
+    case 'w': put_word(t->out, in_class); break;
     case 'd': put_category(t->out, "Nd"); break;
     default: buf_str(t->out, "0-9a-fA-F"); break;
     }
@@ -272,7 +274,7 @@ static ig_status posix_class(translator *t)
         snprintf(form, sizeof form, "[:%s:]", known[i]);
         if (!peek(t, form)) continue;
         t->at += strlen(form);
-        (void)put_property(t->out, known[i]);
+        (void)put_property(t->out, known[i], true);
         return IG_OK;
     }
     return refuse(t, "a class inside a class");
@@ -440,7 +442,7 @@ static ig_status escape(translator *t)
     if (c == 'b' || c == 'B') {
         AUTO(buf) w = {0};
         buf_init(&w, 1 << 16);
-        put_word(&w);
+        put_word(&w, false);
         TRY(buf_status(&w));
         const char *second = c == 'b' ? "!" : "=", *third = c == 'b' ? "=" : "!";
         buf_printf(t->out, "(?:(?<=[%s])(?%s[%s])|(?<![%s])(?%s[%s]))", w.data, second, w.data,
