@@ -2,7 +2,7 @@
  * lowest rank (leftmost of equals) is merged until no pair has a merge.
  *
  * Short pieces are scanned for the lowest rank, long ones keep candidates in a heap over a linked list, so
- * that a megabyte without a split takes n log n steps. Both give the same tokens (a test compares). */
+ * that a megabyte without a split takes n log n steps. Both are compared with the reference on the same texts. */
 #include <string.h>
 #include "base/digest.h"
 #include "lm/tokenizer_impl.h"

@@ -6,6 +6,7 @@
  * - x{1,3}+ repeats x{1,3} instead of being possessive; {,n} means {0,n}; a brace that begins no
  *   interval is a literal; (?m: lets the dot match a line end;
  * - plain groups capture: nothing here refers back, so they become (?:.
+ * Two differences stay: (?i:) folds one character to one ("ss" is not "\u00df"), and \p{Mn} holds U+1171E.
  * Anything not known to mean the same is refused by name, back references and class set operations
  * among them. */
 #include <ctype.h>

@@ -11,7 +11,8 @@
 #define MAX_STEPS_PER_MATCH \
     20000000u /* a match that needs more is refused: no pattern may hang a server */
 #define MAX_HEAP_KIB (256u << 10)
-#define JIT_STACK_MAX ((size_t)64 << 20) /* address space; touched only as far as a pattern backtracks */
+#define JIT_STACK_MAX \
+    ((size_t)64 << 20) /* address space; touched only as far as a pattern backtracks */
 
 struct regex {
     pcre2_code *code;

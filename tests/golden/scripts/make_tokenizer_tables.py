@@ -15,7 +15,7 @@ from tokenizers import Regex, normalizers, pre_tokenizers
 
 CPS = [c for c in range(0x110000) if not 0xD800 <= c <= 0xDFFF]
 ALL = "".join(map(chr, CPS))
-GC = "Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp".split()
+GC = "Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp Cf".split()
 SCRIPTS = ("Han Hiragana Katakana Hangul Latin Cyrillic Greek Arabic Hebrew Thai Devanagari Bengali "
            "Tamil Telugu Georgian Armenian Khmer Lao Myanmar Tibetan Mongolian Ethiopic").split()
 
