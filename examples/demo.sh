@@ -40,7 +40,7 @@ start_server() {
 }
 
 ./setup.sh --model
-./setup.sh --venv demo model-signing==1.1.1
+./setup.sh --venv signing model-signing==1.1.1 pyopenssl==26.4.0
 rm -rf $d
 mkdir -p $d/keys
 
@@ -114,7 +114,7 @@ c="sh $d/bundle/verify.sh $d/keys/publisher.pub $d/bundle"
 run "$c" || { cat $d/out; fail "$c"; }
 proof "model against the pinned key, by openssl, jq, sha256sum" "accepted" "$c"
 
-c="build/venv-demo/bin/model_signing verify key $d/bundle/model --signature $d/bundle/model.sig --public-key $d/keys/publisher.pub"
+c="build/venv-signing/bin/model_signing verify key $d/bundle/model --signature $d/bundle/model.sig --public_key $d/keys/publisher.pub"
 run "$c" || { cat $d/out; fail "$c"; }
 proof "model, by OpenSSF model_signing" "accepted" "$c"
 
@@ -137,8 +137,13 @@ rm -rf $d/damaged $d/log-damaged
 
 curl -sN "http://127.0.0.1:$port/v1/chat/completions" --data-binary '{"messages":[{"role":"user","content":"Count from one to one thousand."}],"max_tokens":800,"stream":true}' >$d/stream 2>/dev/null &
 curl_pid=$!
+chunks() { grep -c '^data: ' $d/stream 2>/dev/null || :; }
 i=0
-while [ "$(grep -c '^data: ' $d/stream 2>/dev/null || :)" -lt 5 ]; do i=$((i + 1)); [ $i -lt 200 ] || fail "no stream"; sleep 0.05; done
+while n=$(chunks) && [ "${n:-0}" -lt 5 ]; do
+    i=$((i + 1))
+    [ $i -lt 600 ] || fail "no stream"
+    sleep 0.05
+done
 kill -9 $server
 wait $server 2>/dev/null || :
 wait $curl_pid 2>/dev/null || :
