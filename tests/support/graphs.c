@@ -1,6 +1,5 @@
-/* graphs.c: random functions (contract in graphs.h). Every choice depends on the seed and on
- * what kind of rows a value has, never on how many there are, so that a call and a trace choose
- * alike. */
+/* graphs.c: random functions (contract in graphs.h). Every choice depends on the seed and on what kind
+ * of rows a value has, never on how many there are, so that a call and a trace choose alike. */
 #include "support/graphs.h"
 #include <math.h>
 #include <stdlib.h>
@@ -150,8 +149,8 @@ static void op_rows(builder *b)
     case 1: r = ig_layer_norm(f32(v.a), w, (ig_array){0}, 1e-5); break;
     case 2: r = ig_softmax(f32(v.a), -1); break;
     case 3: r = ig_cumsum(f32(v.a), -1, false, true); break;
-    case 4: r = ig_softmax(f32(v.a), -1); break;
-    default: r = ig_softmax(f32(v.a), -1); break;
+    case 4: r = ig_sort(f32(v.a), -1); break;
+    default: r = ig_take_along_axis(v.a, ig_argsort(v.a, -1), -1); break;
     }
     push(b, r, v.r, v.cols);
 }
