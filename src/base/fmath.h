@@ -34,7 +34,8 @@ static inline int32_t fmath_pio2_large(float x, float *ret_r)
         *ret_r = fmath_of_bits(0x7fc00000);
         return 0;
     }
-    /* x = m * 2^(e - 32), m with its top bit set. Bits of 2/pi above 2^(34 - e) add multiples of 4. */
+    /* x = m * 2^(e - 32), m with its top bit set. Bits of 2/pi above 2^(34 - e) add multiples
+     * of 4. */
     uint64_t m = (uint64_t)((bits & 0x7fffff) | 0x800000) << 8;
     uint32_t at = (bits >> 23) - 126 - 34 + 32, word = at >> 5, shift = at & 31;
     uint64_t w[3];

@@ -1,16 +1,16 @@
-/* fmath_body.h: exp, expm1, log, log1p, pow, tanh, sigmoid, silu, erf, sin and cos in float32 as fixed
- * sequences of IEEE operations, written once over an abstract lane type. No include guard: it is included once per lane
- * type (float in fmath.h, vectors next to the kernels, CUDA text), and because every primitive below
- * is exact or correctly rounded, every instance gives equal bits for every input (which NaN a NaN
- * result is, is not promised).
+/* fmath_body.h: exp, expm1, log, log1p, pow, tanh, sigmoid, silu, erf, sin and cos in float32 as
+ * fixed sequences of IEEE operations, written once over an abstract lane type. No include guard: it
+ * is included once per lane type (float in fmath.h, vectors next to the kernels, CUDA text), and
+ * because every primitive below is exact or correctly rounded, every instance gives equal bits for
+ * every input (which NaN a NaN result is, is not promised).
  *
- * Whoever includes it has defined FMATH(name), the name given to each function; FMATH_FN, what stands
- * in front of a function ("static inline"); the types vf (f32 lanes), vi (i32 lanes, wrapping) and vm
- * (masks); and
+ * Whoever includes it has defined FMATH(name), the name given to each function; FMATH_FN, what
+ * stands in front of a function ("static inline"); the types vf (f32 lanes), vi (i32 lanes,
+ * wrapping) and vm (masks); and
  *   vf_set(c) vi_set(c)                     all lanes alike
- *   vf_add vf_sub vf_mul vf_div vf_fma      nearest even, denormals kept; vf_fma(a, b, c) = a * b + c
- *   vf_lesser(a, b) vf_greater(a, b)        a < b ? a : b   and   a > b ? a : b: a NaN on either side
- *                                           gives b, as x86's minps and maxps do
+ *   vf_add vf_sub vf_mul vf_div vf_fma      nearest even, denormals kept; vf_fma(a, b, c): a*b+c
+ *   vf_lesser(a, b) vf_greater(a, b)        a < b ? a : b   and   a > b ? a : b: a NaN on either
+ *                                           side gives b, as x86's minps and maxps do
  *   vf_lt(a, b) vf_eq(a, b) vi_eq(a, b)     masks; false for NaN
  *   vf_select(m, a, b) vi_select(m, a, b)   m ? a : b
  *   vm_any(m)                               true when some lane is set
@@ -18,7 +18,7 @@
  *   vf_of_int(k)                            conversion of |k| < 2^24
  *   vi_add vi_sub vi_and vi_xor             wrapping
  *   vi_shl(k, n) vi_sar(k, n)               n a literal; sar keeps the sign
- *   vf_pio2_large(m, x, &r, &q)             in the lanes of m: q = fmath_pio2_large(x, &r) of fmath.h
+ *   vf_pio2_large(m, x, &r, &q)             in the lanes of m: q = fmath_pio2_large(x, &r), fmath.h
  *
  * Coefficients: tests/golden/scripts/make_fmath.py. Errors in ulp against the exact value, measured
  * over all floats (pow: 10^8 pairs) by `test_fmath full`:
@@ -26,7 +26,8 @@
  *   sin 1.6, cos 1.6.
  */
 
-/* The bits of 1.5 * 2^23: adding it rounds |x| < 2^22 to an integer and leaves that integer in the low bits. */
+/* The bits of 1.5 * 2^23: adding it rounds |x| < 2^22 to an integer and leaves that integer in the
+ * low bits. */
 #define FMATH_ROUND 0x1.8p23f
 
 FMATH_FN vf FMATH(abs)(vf x) { return vf_of_bits(vi_and(vf_bits(x), vi_set(0x7fffffff))); }
@@ -256,7 +257,8 @@ FMATH_FN void FMATH(plus)(vf *h, vf *l, vf a, vf b)
     *h = s;
 }
 
-/* log(x) of a finite x > 0 as a sum of two floats, to about 2^-33 of itself: 2 atanh(f / (2 + f)). */
+/* log(x) of a finite x > 0 as a sum of two floats, to about 2^-33 of itself: it is
+ * 2 atanh(f / (2 + f)). */
 FMATH_FN vf FMATH(log_pair)(vf x, vf *ret_low)
 {
     vi k;

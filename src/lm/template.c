@@ -1,5 +1,5 @@
-/* template.c: what a rendering gets from outside, and what it gives back (contract in template.h; the
- * interpreter is in template/). */
+/* template.c: what a rendering gets from outside, and what it gives back (contract in template.h;
+ * the interpreter is in template/). */
 #include "lm/template.h"
 #include <string.h>
 #include "lm/template/trun.h"
@@ -45,7 +45,8 @@ static bool read_date(const char *text, struct tdate *ret)
            two_digits(text + 17, 0, 59, &ret->second);
 }
 
-/* A role that the caller vouches for is the template's text: templates make control tokens of it. */
+/* A role that the caller vouches for is the template's text: templates make control tokens of
+ * it. */
 static ig_status trust_roles(trun *r, const template_input *in, tval messages)
 {
     const char *const *roles = in->roles ? in->roles : default_roles;

@@ -2,11 +2,11 @@
  *
  * Owns: parsing template text once, rendering it for a conversation. The dialect is Jinja2 3.1 as
  * Hugging Face sets it up: trim_blocks, lstrip_blocks, loop controls, the immutable sandbox, their
- * tojson, raise_exception and strftime_now (goldens: tests/golden/lm/templates.*). What is not
+ * tojson, raise_exception and strftime_now (goldens: tests/golden/lm/template_*). What is not
  * implemented is refused by name and line, when the template is parsed where possible.
  *
- * A template can reach nothing but the values below: no files, no clock, no environment. Steps, depth,
- * memory and output are limited; passing a limit is IG_ELIMIT and names the line.
+ * A template can reach nothing but the values below: no files, no clock, no environment. Steps,
+ * depth, memory and output are limited; passing a limit is IG_ELIMIT and names the line.
  *
  * Trust. Every character of the result is the template's (trusted) or somebody else's:
  * - trusted: text and string constants of the template, constants of this interpreter ("True", the
@@ -15,8 +15,8 @@
  * - untrusted: every other string, number, key and container of messages, tools, documents and
  *   kwargs, and the punctuation that tojson writes for such a container.
  * String operations keep the mark of each character (case mapping and padding included); arithmetic
- * on an untrusted number is untrusted; lengths, counts, loop indices and truth values are trusted. A
- * control token counts only where the tokenizer finds it wholly in trusted spans, so no text of a
+ * on an untrusted number is untrusted; lengths, counts, loop indices and truth values are trusted.
+ * A control token counts only where the tokenizer finds it wholly in trusted spans, so no text of a
  * user becomes one, and none grows together out of "<|" + user text + "|>".
  *
  * A template is immutable: any number of threads may render it at once. */
@@ -46,22 +46,21 @@ typedef struct template_limits {
     size_t max_memory; /* bytes of values made while rendering; default 256 MiB */
 } template_limits;
 
-/* JSON is read, not kept; strings must not contain what json_parse would not give. */
+/* JSON is read, not kept; its strings must be UTF-8, as json_parse makes sure. */
 typedef struct template_input {
     const json_t *messages;  /* array of objects with "role" */
     const json_t *tools;     /* array; NULL: the variable is none, as transformers passes it */
     const json_t *documents; /* likewise */
-    const json_t *
-        kwargs; /* object of further variables of the request, or NULL; may not name one of the others */
-    const json_t *
-        constants; /* object of further variables that the server vouches for, or NULL: pad_token, ... */
+    /* Object of further variables of the request, or NULL; may not name one of the others here. */
+    const json_t *kwargs;
+    /* Object of further variables that the server vouches for (pad_token, ...), or NULL. */
+    const json_t *constants;
     const char *bos_token; /* NULL: undefined */
     const char *eos_token; /* NULL: undefined */
     bool add_generation_prompt;
-    const char *
-        date; /* what strftime_now formats: "2026-11-29" or "2026-11-29T13:14:15"; NULL: it is an error */
-    const char *const
-        *roles; /* trusted values of "role"; NULL: system developer user assistant tool */
+    /* What strftime_now formats: "2026-11-29" or "2026-11-29T13:14:15"; NULL: it is an error. */
+    const char *date;
+    const char *const *roles; /* trusted values of "role"; NULL: the five of the OpenAI API */
     size_t n_roles;
     template_limits limits;
 } template_input;

@@ -1,5 +1,5 @@
-/* The float functions of base/fmath.h: error in ulp against libm's doubles, exact special values, and
- * a digest of the bits that every machine must reproduce. `test_fmath full` visits every float
+/* The float functions of base/fmath.h: error in ulp against libm's doubles, exact special values,
+ * and a digest of the bits that every machine must reproduce. `test_fmath full` visits every float
  * (minutes); without it every 4099th, and all neighbours of the seams. */
 #include <math.h>
 #include <setjmp.h>
@@ -49,8 +49,8 @@ static const fn FNS[] = {
 
 static uint32_t stride = 4099;
 
-/* Error of y as an approximation of the exact z, in units of the last place of a float near z. Special
- * values must be met exactly. */
+/* Error of y as an approximation of the exact z, in units of the last place of a float near z.
+ * Special values must be met exactly. */
 static double ulps(float y, double z)
 {
     if (isnan(z)) return isnan(y) ? 0 : INFINITY;

@@ -1,4 +1,5 @@
-/* Chat templates: any bytes as a template, rendered for a fixed conversation within small limits. */
+/* Chat templates: any bytes as a template, rendered for a fixed conversation within small
+ * limits. */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>

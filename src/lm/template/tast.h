@@ -162,7 +162,8 @@ struct tnode {
     };
 };
 
-/* The innermost object of a chain of filters over a block is this node; it evaluates to the block's text. */
+/* The innermost object of a chain of filters over a block is this node; it evaluates to the block's
+ * text. */
 #define TAST_NAME_BLOCK UINT32_MAX
 
 struct template

@@ -1,6 +1,7 @@
-/* tattr.c: v.name, v[index] and v[from:to:step], with the fall-backs of Jinja's sandbox: an attribute that
- * is missing is looked up as an item and the other way round; what is not there is undefined, not an
- * error (a slice that makes no sense is one); methods that would change a list or a dict are as good as missing. */
+/* tattr.c: v.name, v[index] and v[from:to:step], with the fall-backs of Jinja's sandbox: an
+ * attribute that is missing is looked up as an item and the other way round; what is not there is
+ * undefined, not an error (a slice that makes no sense is one); methods that would change a list or
+ * a dict are as good as missing. */
 #include <string.h>
 #include "lm/template/trun.h"
 

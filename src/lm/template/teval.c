@@ -351,9 +351,8 @@ static ig_status eval_node(trun *r, const tnode *n, tval *ret)
     case E_CONCAT: return eval_concat(r, n, ret);
     case E_COMPARE: return eval_compare(r, n, ret);
     default:
-        return ig_fail(
-            IG_EFORMAT,
-            "an expression in the wrong place"); /* a slice outside brackets: the parser makes none */
+        /* a slice outside brackets: the parser makes none */
+        return ig_fail(IG_EFORMAT, "an expression in the wrong place");
     }
 }
 

@@ -35,7 +35,8 @@ static ig_status capitalize(trun *r, tval v, const tval *a, tval *ret)
     return (void)a, with_case(r, v, CASE_CAPITALIZE, ret);
 }
 
-/* Jinja's title: words begin behind white space and - ( { [ <, not at every letter behind a non-letter. */
+/* Jinja's title: words begin behind white space and - ( { [ <, not at every letter behind a
+ * non-letter. */
 static ig_status title(trun *r, tval v, const tval *a, tval *ret)
 {
     AUTO(tbuild) b = {0};
@@ -225,8 +226,8 @@ static ig_status from_json(trun *r, tval v, const tval *a, tval *ret)
 
 /* --- numbers */
 
-/* s without surrounding white space and with the digits of all scripts as ASCII, or false. Underscores
- * between digits are dropped. */
+/* s without surrounding white space and with the digits of all scripts as ASCII, or false.
+ * Underscores between digits are dropped. */
 static bool plain_number(const tstr *s, char *out, size_t cap)
 {
     size_t from = tunicode_leading(s->p, s->n), n = 0;

@@ -1,6 +1,6 @@
 /* tfilter_seq.c: filters over sequences. Python makes generators of map, select, reject, unique and
- * items; here their items are made at once, and the value is a generator in what a template can see:
- * always true, without length or index, and used up by the first that reads it. */
+ * items; here their items are made at once, and the value is a generator in what a template can
+ * see: always true, without length or index, and used up by the first that reads it. */
 #include <string.h>
 #include "lm/template/tfilter.h"
 #include "lm/template/tunicode.h"

@@ -1,5 +1,5 @@
-/* tformat.c: "%s %d" % x and the filter format: %s %r %d %i %x %X %o %f %e %g %c %% with flags, width and
- * precision, and %(name)s. */
+/* tformat.c: "%s %d" % x and the filter format: %s %r %d %i %x %X %o %f %e %g %c %% with flags,
+ * width and precision, and %(name)s. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -209,7 +209,8 @@ ig_status toperate_format(trun *r, const tstr *format, tval arguments, tval *ret
         if (p) TRY(convert(&f));
     }
     bool tuple = arguments.kind == T_SEQ && arguments.seq->kind == SEQ_TUPLE;
-    /* Python does not mind what is left of anything that takes an index, tuples and strings excepted */
+    /* Python does not mind what is left of anything that takes an index, tuples and strings
+     * excepted */
     bool indexed = arguments.kind == T_DICT || arguments.kind == T_UNDEFINED ||
                    (arguments.kind == T_SEQ && !tuple && arguments.seq->kind <= SEQ_RANGE);
     bool all_used = indexed || f.n_used >= (tuple ? arguments.seq->n : 1);

@@ -1,5 +1,6 @@
-/* tlex.c: follows jinja2/lexer.py with trim_blocks and lstrip_blocks on and keep_trailing_newline
- * off. Where tags begin, how "-" and "+" beside them strip, and which tokens exist are all there. */
+/* tlex.c: follows jinja2/lexer.py with trim_blocks and lstrip_blocks on and
+ * keep_trailing_newline off. Where tags begin, how "-" and "+" beside them strip, and which
+ * tokens exist are all there. */
 #include "lm/template/tlex.h"
 #include <string.h>
 #include "lm/template/tunicode.h"
@@ -47,7 +48,8 @@ static void advance(tlex *l, size_t to)
     l->at = to;
 }
 
-/* If a tag ends at i ("%}", "-%}", "+%}", with end "%}"), the byte behind it and what it strips; else 0. */
+/* If a tag ends at i ("%}", "-%}", "+%}", with end "%}"), the byte behind it and what it strips;
+ * else 0. */
 static size_t tag_end(const tlex *l, size_t i, const char *end, bool plus, bool trims)
 {
     if (at(l, i, "-") && at(l, i + 1, end)) return skip_space(l, i + 3);

@@ -1,6 +1,6 @@
-/* tmethod.c: methods of dicts, lists, loops, cyclers, and how any method is called. Names that Python
- * has and this file has not are rows without a function: an error that names them, never a silent
- * "undefined". */
+/* tmethod.c: methods of dicts, lists, loops, cyclers, and how any method is called. Names that
+ * Python has and this file has not are rows without a function: an error that names them, never a
+ * silent "undefined". */
 #include <string.h>
 #include "lm/template/trun.h"
 

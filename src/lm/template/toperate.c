@@ -1,5 +1,5 @@
-/* toperate.c: arithmetic with Python's meanings. Integers have 64 bits: what Python would make longer is
- * an error. */
+/* toperate.c: arithmetic with Python's meanings. Integers have 64 bits: what Python would make
+ * longer is an error. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

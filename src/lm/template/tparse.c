@@ -1,5 +1,5 @@
-/* tparse.c: statements, and the template as a whole. Tags that need other templates (include, import,
- * extends, block) are refused by name. */
+/* tparse.c: statements, and the template as a whole. Tags that need other templates (include,
+ * import, extends, block) are refused by name. */
 #include "lm/template/tparse.h"
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* tparse.h: shared by the two halves of the parser: statements (tparse.c) and expressions (texpr.c). */
+/* tparse.h: shared by the two halves of the parser: statements (tparse.c) and expressions
+ * (texpr.c). */
 #ifndef LM_TEMPLATE_TPARSE_H
 #define LM_TEMPLATE_TPARSE_H
 #include "base/map.h"
@@ -11,9 +12,10 @@ typedef struct tparse {
     ttoken now, next; /* one token of look-ahead */
     map *names;       /* name to index */
     size_t cap_names;
-    int depth;        /* nesting now */
-    int n_loops;      /* loops around this place within its function */
-    int n_conditions; /* branches around this place: an unknown filter there fails only when reached */
+    int depth;   /* nesting now */
+    int n_loops; /* loops around this place within its function */
+    /* Branches around this place: an unknown filter there fails only when reached. */
+    int n_conditions;
     bool uses_varargs, uses_kwargs, uses_caller; /* seen in the macro being parsed */
 } tparse;
 
@@ -40,7 +42,8 @@ ig_status tparse_text(tparse *p, str s, const tstr **ret); /* borrows the bytes 
 
 /* texpr.c */
 ig_status texpr_parse(tparse *p, bool conditional, tnode **ret);
-/* Expressions with commas between them make a tuple; stops before the names in `stop` (may be NULL). */
+/* Expressions with commas between them make a tuple; stops before the names in `stop` (may be
+ * NULL). */
 ig_status texpr_tuple(tparse *p, bool conditional, const char *stop, tnode **ret);
 /* Names, tuples of them, or with `attributes` also x.y: what can be assigned to. */
 ig_status texpr_target(tparse *p, bool attributes, tnode **ret);

@@ -83,8 +83,8 @@ ig_status trun_eval_call(trun *r, const tnode *n, const tval *caller,
                          tval *ret); /* E_CALL; caller may be NULL */
 ig_status trun_call(trun *r, tval callee, const targs *args, tval *ret);
 
-/* --- targs.c: arguments to parameters. `params` is "a b c"; *out gets one value each, T_MISSING where
- * not given; the first n_needed must be. `what` names the callee. */
+/* --- targs.c: arguments to parameters. `params` is "a b c"; *out gets one value each, T_MISSING
+ * where not given; the first n_needed must be. `what` names the callee. */
 ig_status targs_bind(const targs *args, const char *what, const char *params, size_t n_needed,
                      tval *out);
 ig_status targs_int(const char *what, tval v, int64_t dflt, int64_t *ret);

@@ -1,6 +1,6 @@
-/* tstr.h: strings of the template interpreter: UTF-8 with a mark of trust on every character, and the
- * builder that makes them. A string never changes; slices share its bytes; a concatenation is a pair
- * until somebody needs its bytes, so that appending piece by piece stays linear. */
+/* tstr.h: strings of the template interpreter: UTF-8 with a mark of trust on every character, and
+ * the builder that makes them. A string never changes; slices share its bytes; a concatenation is a
+ * pair until somebody needs its bytes, so that appending piece by piece stays linear. */
 #ifndef LM_TEMPLATE_TSTR_H
 #define LM_TEMPLATE_TSTR_H
 #include "base/buf.h"

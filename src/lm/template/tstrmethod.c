@@ -344,7 +344,8 @@ static ig_status rpartition(trun *r, tval self, const tval *v, tval *ret)
     return three_parts(r, s, (size_t[]){0, found, found + sep->n, s->n}, ret);
 }
 
-/* Bytes [*from, *to) of characters [start, end), as slices cut; false where start lies behind end. */
+/* Bytes [*from, *to) of characters [start, end), as slices cut; false where start lies behind
+ * end. */
 static ig_status window(trun *r, const char *what, const tstr *s, tval start, tval end,
                         size_t *from, size_t *to, bool *ret_valid)
 {

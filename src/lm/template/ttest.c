@@ -92,8 +92,8 @@ static ig_status is_test(trun *r, tval v, const tval *a, bool *ret)
     return IG_OK;
 }
 
-/* Python's `is`: exact for none, booleans and containers; numbers and strings count as the same object
- * when they are equal, where Python promises nothing. */
+/* Python's `is`: exact for none, booleans and containers; numbers and strings count as the same
+ * object when they are equal, where Python promises nothing. */
 static ig_status is_same(trun *r, tval v, const tval *a, bool *ret)
 {
     *ret = v.kind == a[0].kind;

@@ -1,13 +1,13 @@
-/* ttext.c: values as text, as Python's str, repr and json.dumps write them. Punctuation of a container
- * has the container's mark, digits the number's, characters their own. */
+/* ttext.c: values as text, as Python's str, repr and json.dumps write them. Punctuation of a
+ * container has the container's mark, digits the number's, characters their own. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include "lm/template/trun.h"
 #include "lm/template/tunicode.h"
 
-/* The digits and the decimal exponent of f (finite, >= 0) with the fewest digits that read back as f:
- * 0.d1d2... * 10^exponent. Reads snprintf's digits only, so that no locale matters. */
+/* The digits and the decimal exponent of f (finite, >= 0) with the fewest digits that read back as
+ * f: 0.d1d2... * 10^exponent. Reads snprintf's digits only, so that no locale matters. */
 static int shortest_digits(double f, char digits[20], int *ret_exponent)
 {
     for (int precision = 0;; precision++) {

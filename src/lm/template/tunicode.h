@@ -16,7 +16,8 @@ bool tunicode_cased(uint32_t cp);
 int tunicode_decimal_value(uint32_t cp);
 
 typedef enum tcase { CASE_LOWER, CASE_UPPER, CASE_CAPITALIZE, CASE_TITLE, CASE_FOLD } tcase;
-/* Appends s, which is flat, in that case; every character keeps its mark. CASE_TITLE is str.title. */
+/* Appends s, which is flat, in that case; every character keeps its mark. CASE_TITLE is
+ * str.title. */
 void tunicode_case(tbuild *b, const tstr *s, tcase how);
 
 /* Bytes of white space at the start and at the end of p[0, n), which is UTF-8. */

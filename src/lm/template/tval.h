@@ -1,6 +1,6 @@
-/* tval.h: values of the template interpreter: Python's, as far as templates see them. All live in the
- * arena of one rendering and never change, except namespaces, generators (which are used up), loops,
- * cyclers and joiners. */
+/* tval.h: values of the template interpreter: Python's, as far as templates see them. All live in
+ * the arena of one rendering and never change, except namespaces, generators (which are used up),
+ * loops, cyclers and joiners. */
 #ifndef LM_TEMPLATE_TVAL_H
 #define LM_TEMPLATE_TVAL_H
 #include <jansson.h>
@@ -80,8 +80,8 @@ struct tdict {
     size_t n;
     tval *keys; /* in order of insertion; strings, numbers, bools, none */
     tval *values;
-    uint32_t *
-        order; /* positions of the string keys, sorted by key; made at the first look-up of a large dict */
+    /* Positions of the string keys, sorted by key; made at the first look-up of a large dict. */
+    uint32_t *order;
     size_t n_order;
 };
 
