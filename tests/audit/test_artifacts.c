@@ -58,7 +58,7 @@ TEST(a_bundle_is_signed)
 
 static void write_receipt(audit_log *l, uint64_t done, const char *name)
 {
-    AUTO(buf) text;
+    AUTO(buf) text = {0};
     AUTO(receipt_ptr) r = NULL;
     commit_secret secret;
     char split[TMP_PATH_N + 32];
@@ -75,7 +75,7 @@ static void write_receipt(audit_log *l, uint64_t done, const char *name)
 TEST(a_log_is_written_and_receipts_taken)
 {
     AUTO(log_key_ptr) key = NULL;
-    AUTO(buf) note;
+    AUTO(buf) note = {0};
     audit_log *l;
     audit_ref load, first, last;
     checkpoint c;

@@ -21,7 +21,7 @@ static void make_admit(event *e)
 TEST(an_event_survives_encoding_and_parsing)
 {
     event e;
-    AUTO(buf) leaf, again;
+    AUTO(buf) leaf = {0}, again = {0};
     AUTO(event_parsed) p = {.store = NULL};
     str ids[] = {str_of("user"), str_of("logit_bias")};
     make_admit(&e);
@@ -39,7 +39,7 @@ TEST(an_event_survives_encoding_and_parsing)
 TEST(fields_stand_in_the_order_of_the_table_and_objects_close)
 {
     event e;
-    AUTO(buf) leaf;
+    AUTO(buf) leaf = {0};
     auditlog_denied(&e);
     auditlog_common(&e);
     event_str(&e, EV_DENIED_AUTH_KID, "k1");
@@ -54,7 +54,7 @@ TEST(fields_stand_in_the_order_of_the_table_and_objects_close)
 TEST(a_missing_field_is_named)
 {
     event e;
-    AUTO(buf) out;
+    AUTO(buf) out = {0};
     buf_init(&out, EVENT_MAX_LEAF);
     make_admit(&e);
     e.v[EV_ADMIT_P_TOP_K].set = false;
@@ -67,7 +67,7 @@ TEST(text_of_a_user_fits_no_field)
     static const char *const texts[] = {"hello world", "a\"b", "a\\b", "caf\xC3\xA9", "", "a\nb"};
     for (size_t i = 0; i < N_ELEM(texts); i++) {
         event e;
-        AUTO(buf) out;
+        AUTO(buf) out = {0};
         buf_init(&out, EVENT_MAX_LEAF);
         make_admit(&e);
         event_str(&e, EV_ADMIT_REQ, texts[i]);
@@ -78,7 +78,7 @@ TEST(text_of_a_user_fits_no_field)
 TEST(values_out_of_range_are_named)
 {
     event e;
-    AUTO(buf) out;
+    AUTO(buf) out = {0};
     buf_init(&out, EVENT_MAX_LEAF);
     make_admit(&e);
     event_int(&e, EV_ADMIT_P_N, 9);
@@ -100,7 +100,7 @@ TEST(values_out_of_range_are_named)
 TEST(a_setter_of_another_event_or_kind_is_remembered)
 {
     event e;
-    AUTO(buf) out;
+    AUTO(buf) out = {0};
     buf_init(&out, EVENT_MAX_LEAF);
     make_admit(&e);
     event_int(&e, EV_DONE_SENT, 1);
@@ -113,7 +113,7 @@ TEST(a_setter_of_another_event_or_kind_is_remembered)
 TEST(a_done_that_is_ok_commits_to_its_answer)
 {
     event e;
-    AUTO(buf) out;
+    AUTO(buf) out = {0};
     buf_init(&out, EVENT_MAX_LEAF);
     auditlog_done_full(&e);
     auditlog_common(&e);
@@ -129,7 +129,7 @@ TEST(a_done_that_is_ok_commits_to_its_answer)
 TEST(the_longest_done_fits_its_reservation)
 {
     event e;
-    AUTO(buf) out;
+    AUTO(buf) out = {0};
     event_commit items[EVENT_MAX_CHOICES];
     memset(items, 0xEE, sizeof items);
     for (size_t i = 0; i < EVENT_MAX_CHOICES; i++) items[i].n = (int64_t)1 << 53;
@@ -184,13 +184,13 @@ TEST(only_the_one_encoding_is_accepted)
         {"}", "", "leaf"},
     };
     event e;
-    AUTO(buf) leaf;
+    AUTO(buf) leaf = {0};
     auditlog_denied(&e);
     auditlog_common(&e);
     encode(&e, &leaf);
     for (size_t i = 0; i < N_ELEM(edits); i++) {
         AUTO(event_parsed) p = {.store = NULL};
-        AUTO(buf) edited;
+        AUTO(buf) edited = {0};
         const char *at = strstr(leaf.data, edits[i].from);
         assert_non_null(at);
         buf_init(&edited, EVENT_MAX_LEAF);
@@ -208,7 +208,7 @@ TEST(only_the_one_encoding_is_accepted)
 TEST(peeking_finds_type_and_admit)
 {
     event e;
-    AUTO(buf) leaf;
+    AUTO(buf) leaf = {0};
     event_type type;
     uint64_t admit = 0;
     auditlog_done(&e);
@@ -226,7 +226,7 @@ TEST(peeking_finds_type_and_admit)
 
 static ig_status round_trip(void *user)
 {
-    AUTO(buf) out;
+    AUTO(buf) out = {0};
     AUTO(event_parsed) p = {.store = NULL};
     buf_init(&out, EVENT_MAX_LEAF);
     TRY(event_encode(user, &out));
@@ -243,7 +243,7 @@ TEST(every_failing_allocation_is_reported)
 
 TEST(the_documentation_is_that_of_the_table)
 {
-    AUTO(buf) want, have;
+    AUTO(buf) want = {0}, have = {0};
     buf_init(&want, 1 << 20);
     event_docs(&want);
     assert_ok(buf_status(&want));

@@ -77,7 +77,7 @@ static ig_status one_request(audit_log *l, int fd, const audit_ref *load)
     audit_token *t;
     audit_ref done;
     commit_secret secret;
-    AUTO(buf) text;
+    AUTO(buf) text = {0};
     buf_init(&text, 0);
     auditlog_secret(&secret);
     auditlog_admit(&e, "r", load);
@@ -159,7 +159,7 @@ static void check_acks(ig_audit_log *l, const char *vkey, const buf *told)
         assert_ok(ig_audit_receipt_check(r, "out.0", AUDITLOG_ANSWER, strlen(AUDITLOG_ANSWER)));
         ig_audit_receipt_close(r);
         /* the checkpoint that left with the receipt */
-        AUTO(buf) note;
+        AUTO(buf) note = {0};
         buf_init(&note, CHECKPOINT_MAX);
         const char *blank = memmem(told->data + at, a.n_receipt, "\n\n", 2);
         buf_add(&note, blank + 2, (size_t)(told->data + at + a.n_receipt - blank - 2));
@@ -194,7 +194,7 @@ static void restart_and_check(const buf *told)
 static bool run_once(io_fault fault)
 {
     int fds[2], status;
-    AUTO(buf) told;
+    AUTO(buf) told = {0};
     char c;
     buf_init(&told, 1 << 22);
     copy_base();
@@ -276,7 +276,7 @@ TEST(a_failed_sync_ends_everything_and_is_never_retried)
     assert_int_equal(io_n_calls(), calls);
     audit_token_free(t);
     assert_int_not_equal(audit_log_close(l, "exit"), IG_OK);
-    AUTO(buf) nothing;
+    AUTO(buf) nothing = {0};
     buf_init(&nothing, 1);
     restart_and_check(&nothing);
 }

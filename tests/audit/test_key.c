@@ -46,7 +46,7 @@ TEST(a_publisher_key_survives_its_files_and_keeps_its_fingerprint)
 TEST(a_fingerprint_is_the_digest_of_the_public_file)
 {
     AUTO(publisher_key_ptr) k = NULL;
-    AUTO(buf) pem, hex;
+    AUTO(buf) pem = {0}, hex = {0};
     uint8_t d[SHA256_N];
     assert_ok(publisher_key_generate(&k));
     assert_ok(publisher_key_write_public(k, tmp_path(dir, "k.pub")));
@@ -173,7 +173,7 @@ static void make_note(const log_key *k, buf *out)
 TEST(a_checkpoint_opens_under_its_key_only)
 {
     AUTO(log_key_ptr) k = NULL, other = NULL;
-    AUTO(buf) note;
+    AUTO(buf) note = {0};
     checkpoint c;
     assert_ok(log_key_generate("ingot.test/log", &k));
     assert_ok(log_key_generate("ingot.test/log", &other));
@@ -188,7 +188,7 @@ TEST(a_checkpoint_opens_under_its_key_only)
 TEST(signatures_of_strangers_are_passed_over)
 {
     AUTO(log_key_ptr) k = NULL;
-    AUTO(buf) note;
+    AUTO(buf) note = {0};
     checkpoint c;
     assert_ok(log_key_generate("ingot.test/log", &k));
     make_note(k, &note);
@@ -201,7 +201,7 @@ TEST(signatures_of_strangers_are_passed_over)
 TEST(every_flipped_byte_of_a_checkpoint_is_refused)
 {
     AUTO(log_key_ptr) k = NULL;
-    AUTO(buf) note;
+    AUTO(buf) note = {0};
     assert_ok(log_key_generate("ingot.test/log", &k));
     make_note(k, &note);
     for (size_t i = 0; i < note.n; i++)

@@ -34,7 +34,7 @@ static audit_log *must_open(void)
 
 static void assert_type(audit_log *l, uint64_t index, event_type type)
 {
-    AUTO(buf) leaf;
+    AUTO(buf) leaf = {0};
     AUTO(event_parsed) p = {.store = NULL};
     assert_ok(audit_leaf(l, index, &leaf));
     assert_ok(event_parse("leaf", (str){leaf.data, leaf.n}, &p));
@@ -126,7 +126,7 @@ TEST(a_crash_closes_its_orphans_as_recovered)
     assert_int_equal(audit_log_recovery(l)->cut, 0);
     assert_type(l, 6, EVENT_GAP);
     assert_type(l, 7, EVENT_DONE);
-    AUTO(buf) leaf;
+    AUTO(buf) leaf = {0};
     assert_ok(audit_leaf(l, 8, &leaf));
     assert_non_null(strstr(leaf.data, "\"req\":\"orphan-b\""));
     assert_non_null(strstr(leaf.data, "\"status\":\"recovered\""));
@@ -214,7 +214,7 @@ TEST(a_log_grows_over_many_segments_and_reopens)
         assert_ok(auditlog_request(l, req, &load, &done));
     }
     assert_int_equal(done.index, 601);
-    AUTO(buf) text;
+    AUTO(buf) text = {0};
     commit_secret secret;
     auditlog_secret(&secret);
     assert_ok(audit_receipt(l, 301, &secret, NULL, 0, &text));
@@ -238,7 +238,7 @@ TEST(a_receipt_opens_the_answer_and_the_request)
     static const uint8_t ids[] = {42, 0, 0, 0, 43, 0, 0, 0};
     receipt_opening open[] = {{"tout.0", ids, sizeof ids}};
     commit_secret secret;
-    AUTO(buf) text;
+    AUTO(buf) text = {0};
     auditlog_secret(&secret);
     assert_ok(auditlog_start(l, &load));
     assert_ok(auditlog_request(l, "r1", &load, &done));
@@ -264,7 +264,7 @@ TEST(an_opening_that_does_not_fit_is_refused)
     audit_ref load, done;
     receipt_opening open[] = {{"tout.0", "abcdefgh", 8}};
     commit_secret secret;
-    AUTO(buf) text;
+    AUTO(buf) text = {0};
     auditlog_secret(&secret);
     assert_ok(auditlog_start(l, &load));
     assert_ok(auditlog_request(l, "r1", &load, &done));
@@ -280,7 +280,7 @@ TEST(every_flipped_byte_of_a_receipt_is_refused)
     audit_log *l = must_open();
     audit_ref load, done;
     commit_secret secret;
-    AUTO(buf) text;
+    AUTO(buf) text = {0};
     auditlog_secret(&secret);
     assert_ok(auditlog_start(l, &load));
     assert_ok(auditlog_request(l, "r1", &load, &done));

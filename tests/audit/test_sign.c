@@ -101,7 +101,7 @@ TEST(every_flipped_byte_of_every_file_is_found_and_named)
                                         "tokenizer.json", "verity/w.sha256c"};
     assert_ok(oms_sign_dir(model, key, sig, NULL, NULL));
     for (size_t i = 0; i < N_ELEM(names); i++) {
-        AUTO(buf) b;
+        AUTO(buf) b = {0};
         assert_ok(file_read(tmp_path(model, names[i]), 1000, &b));
         for (size_t at = 0; at < b.n; at++) {
             b.data[at] ^= 0x20;
@@ -116,7 +116,7 @@ TEST(every_flipped_byte_of_every_file_is_found_and_named)
 
 TEST(every_flipped_byte_of_the_signature_file_is_refused)
 {
-    AUTO(buf) b;
+    AUTO(buf) b = {0};
     assert_ok(oms_sign_dir(model, key, sig, NULL, NULL));
     assert_ok(file_read(sig, SIGN_MAX_BYTES, &b));
     AUTO(trust) t = {.n = 0};
@@ -174,7 +174,7 @@ static void make_bundle(const parts *p, buf *out)
 {
     static const char good[] = STATEMENT(SUBJECT, "v1.0", SER, FILE_A("a"));
     const char *st = p->statement ? p->statement : good;
-    AUTO(buf) pae;
+    AUTO(buf) pae = {0};
     uint8_t der[80];
     size_t n;
     buf_init(&pae, 100000);
@@ -197,7 +197,7 @@ static void make_bundle(const parts *p, buf *out)
 
 static ig_status parse_parts(const parts *p)
 {
-    AUTO(buf) text;
+    AUTO(buf) text = {0};
     AUTO(trust) t = {.n = 0};
     AUTO(oms) s = {.n_ignored = 0};
     make_bundle(p, &text);
@@ -276,7 +276,7 @@ TEST(gits_files_and_signatures_may_be_left_out)
         SUBJECT, "v1.0",
         "\"method\":\"files\",\"hash_type\":\"sha256\",\"ignore_paths\":[\".git\",\"model.sig\"]",
         FILE_A("a"));
-    AUTO(buf) text;
+    AUTO(buf) text = {0};
     make_bundle(&(parts){.statement = st}, &text);
     char small[TMP_PATH_N + 8];
     snprintf(small, sizeof small, "%s/small", dir);
@@ -317,7 +317,7 @@ TEST(chunk_lists_hold_the_digest_of_each_four_mebibytes)
     for (size_t i = 0; i < n; i += 997) w[i] = (uint8_t)i;
     tmp_write(model, "w.safetensors", w, n);
     assert_ok(chunks_write(model, NULL));
-    AUTO(buf) list, small;
+    AUTO(buf) list = {0}, small = {0};
     assert_ok(file_read(tmp_path(model, "verity/w.safetensors.sha256c"), 10000, &list));
     assert_ok(file_read(tmp_path(model, "verity/model-00001-of-00001.safetensors.sha256c"), 10000,
                         &small));
@@ -354,7 +354,7 @@ TEST(every_failing_call_of_the_system_is_reported)
 
 TEST(the_scripts_are_written_into_a_bundle)
 {
-    AUTO(buf) text;
+    AUTO(buf) text = {0};
     assert_ok(scripts_write_bundle(dir));
     assert_ok(scripts_write_check(tmp_path(dir, "check.sh")));
     assert_ok(file_read(tmp_path(dir, "verify.sh"), 100000, &text));

@@ -115,7 +115,7 @@ static void flip_all(size_t step)
     assert_ok(file_walk(dir, on_file, &l));
     assert_in_range(l.n, 4, 63);
     for (size_t i = 0; i < l.n; i++) {
-        AUTO(buf) b;
+        AUTO(buf) b = {0};
         assert_ok(file_read(tmp_path(dir, l.name[i]), 1 << 20, &b));
         for (size_t at = 0; at < b.n; at += step) {
             findings f;
@@ -193,7 +193,7 @@ TEST(a_checkpoint_of_an_earlier_visit_must_be_extended)
 {
     findings f;
     ig_audit_log_report r;
-    AUTO(buf) old, other;
+    AUTO(buf) old = {0}, other = {0};
     make_log(2, 0);
     assert_ok(file_read(tmp_path(dir, "checkpoint"), 10000, &old));
     make_log(2, 0);
@@ -216,7 +216,7 @@ TEST(a_checkpoint_of_an_earlier_visit_must_be_extended)
 
 TEST(a_published_checkpoint_that_was_rolled_back_is_found_at_start)
 {
-    AUTO(buf) seg;
+    AUTO(buf) seg = {0};
     make_log(1, 0);
     assert_ok(file_read(tmp_path(dir, "segments/00000000000000000000.seg"), 1 << 20, &seg));
     make_log(1, 0);
@@ -281,7 +281,7 @@ typedef struct chain {
 
 static void add(chain *c, event *e, int64_t mono)
 {
-    AUTO(buf) leaf;
+    AUTO(buf) leaf = {0};
     buf_init(&leaf, EVENT_MAX_LEAF);
     auditlog_common(e);
     event_int(e, EV_ANY_MONO, mono);

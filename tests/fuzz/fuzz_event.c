@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     AUTO(event_parsed) p = {.store = NULL};
-    AUTO(buf) again;
+    AUTO(buf) again = {0};
     str leaf = {(const char *)data, size};
     event_type type;
     uint64_t admit;

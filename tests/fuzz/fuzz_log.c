@@ -53,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     for (uint64_t i = 0; i < s->range.size; i++) {
-        AUTO(buf) leaf;
+        AUTO(buf) leaf = {0};
         tree_hash h, from_tile[TREE_TILE_WIDTH];
         if (store_leaf(s, i, &leaf) != IG_OK) abort();
         if (store_tile(s, 0, i / TREE_TILE_WIDTH, from_tile) != IG_OK) abort();

@@ -33,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         parse(text);
         return 0;
     }
-    AUTO(buf) pae, out;
+    AUTO(buf) pae = {0}, out = {0};
     uint8_t der[80];
     size_t n;
     buf_init(&pae, 1 << 20);

@@ -12,7 +12,7 @@ static void check_base64(str s)
     uint8_t out[1024];
     size_t n = 0;
     if (!base64_decode(s, out, sizeof out, &n)) return;
-    AUTO(buf) b;
+    AUTO(buf) b = {0};
     buf_init(&b, 4096);
     buf_base64(&b, out, n);
     if (buf_status(&b) != IG_OK || !str_eq((str){b.data, b.n}, s)) abort();
@@ -22,7 +22,7 @@ static void check_hex(str s)
 {
     uint8_t out[1024];
     if (s.n > 2 * sizeof out || !hex_decode(s, out, s.n / 2)) return;
-    AUTO(buf) b;
+    AUTO(buf) b = {0};
     buf_init(&b, 4096);
     buf_hex(&b, out, s.n / 2);
     if (buf_status(&b) != IG_OK || !str_eq((str){b.data, b.n}, s)) abort();
@@ -32,7 +32,7 @@ static void check_integer(str s)
 {
     int64_t v;
     if (!str_int(s, INT64_MIN, INT64_MAX, &v)) return;
-    AUTO(buf) b;
+    AUTO(buf) b = {0};
     buf_init(&b, 64);
     buf_printf(&b, "%lld", (long long)v);
     if (buf_status(&b) != IG_OK || !str_eq((str){b.data, b.n}, s)) abort();
