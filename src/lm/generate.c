@@ -1,4 +1,5 @@
-/* generate.c: the simple way to an answer: one session, stepped until it ends; and the known answer that proves a model and a machine. */
+/* generate.c: the simple way to an answer: one session, stepped until it ends; and the known
+ * answer that proves a model and a machine. */
 #include <string.h>
 #include "base/digest.h"
 #include "lm/lm.h"
@@ -20,14 +21,16 @@ static ig_status next_token(ig_lm *lm, ig_lm_session *s, ig_lm_result *ret_resul
     return IG_OK;
 }
 
-static ig_status run(ig_lm *lm, ig_lm_session *s, ig_lm_stream *stream, ig_lm_on_text on_text, void *user, ig_lm_finish *ret_finish)
+static ig_status run(ig_lm *lm, ig_lm_session *s, ig_lm_stream *stream, ig_lm_on_text on_text,
+                     void *user, ig_lm_finish *ret_finish)
 {
     ig_lm_result r;
     const char *text;
     size_t n;
     do {
         TRY(next_token(lm, s, &r));
-        if (r.finish == IG_LM_FAILED) return ig_fail(IG_EDEVICE, "the model gave logits that are not finite");
+        if (r.finish == IG_LM_FAILED)
+            return ig_fail(IG_EDEVICE, "the model gave logits that are not finite");
         if (r.finish == IG_LM_STOP) break;
         TRY(ig_lm_stream_push(stream, r.token, &text, &n));
         if (n && !on_text(user, text, n)) return ig_fail(IG_ECANCELLED, "the caller asked to stop");
@@ -38,14 +41,18 @@ static ig_status run(ig_lm *lm, ig_lm_session *s, ig_lm_stream *stream, ig_lm_on
     return IG_OK;
 }
 
-ig_status ig_lm_generate(ig_lm *lm, const ig_lm_prompt *prompt, const ig_lm_sampling *sampling, int64_t max_new, ig_lm_on_text on_text, void *user, ig_lm_finish *ret_finish)
+ig_status ig_lm_generate(ig_lm *lm, const ig_lm_prompt *prompt, const ig_lm_sampling *sampling,
+                         int64_t max_new, ig_lm_on_text on_text, void *user,
+                         ig_lm_finish *ret_finish)
 {
     AUTO(session_ptr) s = NULL;
     AUTO(stream_ptr) stream = NULL;
     ig_lm_session_spec spec = {.max_new = max_new};
     spec.prompt = ig_lm_prompt_ids(prompt, &spec.n_prompt);
     if (sampling) spec.sampling = *sampling;
-    if (!max_new) spec.max_new = lm->options.context - spec.n_prompt;
+    if (!max_new)
+        spec.max_new =
+            spec.n_prompt < lm->options.context ? lm->options.context - spec.n_prompt : 1;
     TRY(ig_lm_session_new(lm, &spec, &s));
     TRY(ig_lm_stream_new(lm, &stream));
     return run(lm, s, stream, on_text, user, ret_finish);
@@ -56,7 +63,8 @@ static ig_status answer(ig_lm *lm, ig_lm_session *s, sha256_ctx *tokens, sha256_
     ig_lm_result r;
     do {
         TRY(next_token(lm, s, &r));
-        if (r.finish == IG_LM_FAILED) return ig_fail(IG_EVERIFY, "the known prompt gave logits that are not finite");
+        if (r.finish == IG_LM_FAILED)
+            return ig_fail(IG_EVERIFY, "the known prompt gave logits that are not finite");
         sha256_add(tokens, &r.token, sizeof r.token);
         sha256_add(logits, r.logits, (size_t)lm->config.vocab * sizeof *r.logits);
     } while (r.finish == IG_LM_RUNNING);
@@ -68,11 +76,16 @@ ig_status ig_lm_known_answer(ig_lm *lm, ig_lm_kat *ret_kat)
     AUTO(session_ptr) s = NULL;
     int32_t prompt[KAT_PROMPT];
     sha256_ctx tokens, logits;
-    for (int64_t i = 0; i < KAT_PROMPT; i++) prompt[i] = (int32_t)((i * 7919 + 17) % lm->config.vocab);
-    ig_lm_session_spec spec = {.prompt = prompt, .n_prompt = KAT_PROMPT, .max_new = KAT_NEW,
-                               .sampling = {.ignore_stop = 1}, .tenant = "known answer"};
+    for (int64_t i = 0; i < KAT_PROMPT; i++)
+        prompt[i] = (int32_t)((i * 7919 + 17) % lm->config.vocab);
+    ig_lm_session_spec spec = {.prompt = prompt,
+                               .n_prompt = KAT_PROMPT,
+                               .max_new = KAT_NEW,
+                               .sampling = {.ignore_stop = 1},
+                               .tenant = "known answer"};
     if (lm->options.context < KAT_PROMPT + KAT_NEW)
-        return ig_fail(IG_EINVAL, "the known answer needs a context of %d tokens", KAT_PROMPT + KAT_NEW);
+        return ig_fail(IG_EINVAL, "the known answer needs a context of %d tokens",
+                       KAT_PROMPT + KAT_NEW);
     TRY(ig_lm_session_new(lm, &spec, &s));
     TRY(sha256_init(&tokens));
     ig_status status = sha256_init(&logits);

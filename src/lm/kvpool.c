@@ -1,4 +1,5 @@
-/* kvpool.c: see kvpool.h. All memory is taken at birth: an array of pages, doubly linked lists through it, hash chains by key. */
+/* kvpool.c: see kvpool.h. All memory is taken at birth: an array of pages, doubly linked lists
+ * through it, hash chains by key. */
 #include "lm/kvpool.h"
 #include <string.h>
 
@@ -6,29 +7,35 @@
 
 typedef struct page {
     int32_t n_refs;
-    int32_t prev, next;      /* in the free list or the cached list, while n_refs is 0 */
-    int32_t chain;           /* next page of the same hash bucket */
+    int32_t prev, next; /* in the free list or the cached list, while n_refs is 0 */
+    int32_t chain;      /* next page of the same hash bucket */
     bool keyed;
     kvpool_key key;
 } page;
 
-typedef struct list { int32_t head, tail, n; } list;
+typedef struct list {
+    int32_t head, tail, n;
+} list;
 
 struct kvpool {
-    page *page;              /* owned */
-    int32_t *bucket;         /* owned: [n_pages] first page of a chain */
+    page *page;      /* owned */
+    int32_t *bucket; /* owned: [n_pages] first page of a chain */
     int32_t n_pages;
-    list unused;             /* free, without key */
-    list cached;             /* n_refs 0 and keyed; head is the least recently used */
+    list unused; /* free, without key */
+    list cached; /* n_refs 0 and keyed; head is the least recently used */
 };
 
 static void list_remove(kvpool *p, list *l, int32_t i)
 {
     page *x = &p->page[i];
-    if (x->prev != NONE) p->page[x->prev].next = x->next;
-    else l->head = x->next;
-    if (x->next != NONE) p->page[x->next].prev = x->prev;
-    else l->tail = x->prev;
+    if (x->prev != NONE)
+        p->page[x->prev].next = x->next;
+    else
+        l->head = x->next;
+    if (x->next != NONE)
+        p->page[x->next].prev = x->prev;
+    else
+        l->tail = x->prev;
     l->n--;
 }
 
@@ -37,8 +44,10 @@ static void list_append(kvpool *p, list *l, int32_t i)
     page *x = &p->page[i];
     x->prev = l->tail;
     x->next = NONE;
-    if (l->tail != NONE) p->page[l->tail].next = i;
-    else l->head = i;
+    if (l->tail != NONE)
+        p->page[l->tail].next = i;
+    else
+        l->head = i;
     l->tail = i;
     l->n++;
 }
@@ -67,7 +76,8 @@ static void forget_key(kvpool *p, int32_t i)
 
 ig_status kvpool_new(int32_t n_pages, kvpool **ret_pool)
 {
-    if (n_pages < 1) return ig_fail(IG_EINVAL, "a KV pool needs at least one page, not %d", n_pages);
+    if (n_pages < 1)
+        return ig_fail(IG_EINVAL, "a KV pool needs at least one page, not %d", n_pages);
     kvpool *p = mem_calloc(1, sizeof *p);
     if (!p) return IG_ENOMEM;
     p->page = mem_calloc((size_t)n_pages, sizeof *p->page);
@@ -107,8 +117,8 @@ static int32_t take_one(kvpool *p)
 ig_status kvpool_take(kvpool *p, int32_t n, int32_t *ret_pages)
 {
     if (n > kvpool_n_free(p))
-        return ig_fail(IG_EBUSY, "%d KV pages needed, %d of %d free: wait for a request to end", n, kvpool_n_free(p),
-                       p->n_pages);
+        return ig_fail(IG_EBUSY, "%d KV pages needed, %d of %d free: wait for a request to end", n,
+                       kvpool_n_free(p), p->n_pages);
     for (int32_t k = 0; k < n; k++) ret_pages[k] = take_one(p);
     return IG_OK;
 }
@@ -137,17 +147,8 @@ void kvpool_release(kvpool *p, int32_t i)
     list_append(p, p->page[i].keyed ? &p->cached : &p->unused, i);
 }
 
-int32_t kvpool_n_pages(const kvpool *p)
-{
-    return p->n_pages;
-}
+int32_t kvpool_n_pages(const kvpool *p) { return p->n_pages; }
 
-int32_t kvpool_n_free(const kvpool *p)
-{
-    return p->unused.n + p->cached.n;
-}
+int32_t kvpool_n_free(const kvpool *p) { return p->unused.n + p->cached.n; }
 
-int32_t kvpool_n_cached(const kvpool *p)
-{
-    return p->cached.n;
-}
+int32_t kvpool_n_cached(const kvpool *p) { return p->cached.n; }

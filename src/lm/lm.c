@@ -1,4 +1,5 @@
-/* lm.c: opens a model directory, binds it, gives it pages; facts about it. Every step of opening can fail and leaves nothing behind. */
+/* lm.c: opens a model directory, binds it, gives it pages; facts about it. Every step of opening
+ * can fail and leaves nothing behind. */
 #include "lm/lm.h"
 #include <stdio.h>
 #include <string.h>
@@ -24,22 +25,30 @@ static void default_options(const lm_config *c, ig_lm_options *o)
 
 static ig_status check_options(const lm_config *c, const ig_lm_options *o)
 {
-    if (o->context < 1 || o->context > c->context)
-        return ig_fail(IG_EINVAL, "context %lld: the model takes 1 to %lld tokens", (long long)o->context,
-                       (long long)c->context);
+    int64_t longest = c->context < ROPE_TABLE_MAX ? c->context : ROPE_TABLE_MAX;
+    const struct {
+        const char *name;
+        int64_t v, most;
+    } range[] = {
+        {"context", o->context, longest},         {"kv_tokens", o->kv_tokens, (int64_t)1 << 31},
+        {"max_tokens", o->max_tokens, 1 << 16},   {"max_sessions", o->max_sessions, 4096},
+        {"max_outputs", o->max_outputs, 1 << 16},
+    };
+    for (size_t i = 0; i < N_ELEM(range); i++)
+        if (range[i].v < 1 || range[i].v > range[i].most)
+            return ig_fail(IG_EINVAL, "%s %lld: this model takes 1 to %lld", range[i].name,
+                           (long long)range[i].v, (long long)range[i].most);
     if (!ig_page_bytes(c->kv_heads, c->head_dim, o->kv_type))
-        return ig_fail(IG_EINVAL, "KV type %s: float32, float16, bfloat16 or int8 is possible", ig_dtype_name(o->kv_type));
-    if (o->kv_tokens < 1 || o->kv_tokens > (int64_t)1 << 31)
-        return ig_fail(IG_EINVAL, "kv_tokens %lld is out of range", (long long)o->kv_tokens);
-    if (o->max_tokens < 1 || o->max_tokens > 1 << 16 || o->max_sessions < 1 || o->max_sessions > 4096 ||
-        o->max_outputs < 1 || o->max_outputs > 1 << 16)
-        return ig_fail(IG_EINVAL, "max_tokens %d, max_sessions %d or max_outputs %d is out of range", o->max_tokens,
-                       o->max_sessions, o->max_outputs);
+        return ig_fail(IG_EINVAL, "KV type %s: float32, float16, bfloat16 or int8 is possible",
+                       ig_dtype_name(o->kv_type));
+    if (o->arithmetic != IG_LM_INT8 && o->arithmetic != IG_LM_EXACT)
+        return ig_fail(IG_EINVAL, "arithmetic %d does not exist", (int)o->arithmetic);
     return IG_OK;
 }
 
 /* Reads dir/name; *ret_found false when it is not there and was not required. */
-static ig_status read_part(const char *dir, const char *name, size_t max, bool required, buf *ret_path, buf *ret_text, bool *ret_found)
+static ig_status read_part(const char *dir, const char *name, size_t max, bool required,
+                           buf *ret_path, buf *ret_text, bool *ret_found)
 {
     TRY(file_join(ret_path, dir, name));
     *ret_found = file_exists(ret_path->data);
@@ -54,8 +63,11 @@ static ig_status open_config(ig_lm *lm, const char *dir)
     buf_init(&path, 0), buf_init(&text, 0), buf_init(&generation_path, 0), buf_init(&generation, 0);
     TRY(read_part(dir, "config.json", CONFIG_MAX_BYTES, true, &path, &text, &found));
     TRY(config_read(path.data, (str){text.data, text.n}, &lm->config));
-    TRY(read_part(dir, "generation_config.json", CONFIG_MAX_BYTES, false, &generation_path, &generation, &found));
-    if (found) TRY(config_read_generation(generation_path.data, (str){generation.data, generation.n}, &lm->config));
+    TRY(read_part(dir, "generation_config.json", CONFIG_MAX_BYTES, false, &generation_path,
+                  &generation, &found));
+    if (found)
+        TRY(config_read_generation(generation_path.data, (str){generation.data, generation.n},
+                                   &lm->config));
     return IG_OK;
 }
 
@@ -67,8 +79,8 @@ static ig_status open_tokenizer(ig_lm *lm, const char *dir)
     TRY(read_part(dir, "tokenizer.json", TOKENIZER_MAX_JSON_BYTES, true, &path, &text, &found));
     TRY(tokenizer_open(path.data, (str){text.data, text.n}, &lm->tokenizer));
     if ((int64_t)tokenizer_vocab_size(lm->tokenizer) > lm->config.vocab)
-        return ig_fail(IG_EFORMAT, "%s: %zu tokens, but config.json has a vocab_size of %lld", path.data,
-                       tokenizer_vocab_size(lm->tokenizer), (long long)lm->config.vocab);
+        return ig_fail(IG_EFORMAT, "%s: %zu tokens, but config.json has a vocab_size of %lld",
+                       path.data, tokenizer_vocab_size(lm->tokenizer), (long long)lm->config.vocab);
     return IG_OK;
 }
 
@@ -76,7 +88,8 @@ static ig_status open_tokenizer(ig_lm *lm, const char *dir)
 static ig_status token_text(const char *what, const json_t *root, const char *key, char **ret_text)
 {
     const json_t *v = json_object_get(root, key);
-    const char *s = json_is_object(v) ? json_string_value(json_object_get(v, "content")) : json_string_value(v);
+    const char *s =
+        json_is_object(v) ? json_string_value(json_object_get(v, "content")) : json_string_value(v);
     if (v && !json_is_null(v) && !s) return ig_fail(IG_EFORMAT, "%s: %s: expected text", what, key);
     *ret_text = mem_strdup(s ? s : "");
     return *ret_text ? IG_OK : IG_ENOMEM;
@@ -99,13 +112,17 @@ static const json_t *template_text(const json_t *root)
 static ig_status add_stop(ig_lm *lm, const char *token)
 {
     int32_t id;
-    if (!*token || !tokenizer_id(lm->tokenizer, str_of(token), &id) || config_is_stop(&lm->config, id)) return IG_OK;
-    if (lm->config.n_stops == CONFIG_MAX_STOPS) return ig_fail(IG_ELIMIT, "more than %d stop tokens", CONFIG_MAX_STOPS);
+    if (!*token || !tokenizer_id(lm->tokenizer, str_of(token), &id) ||
+        config_is_stop(&lm->config, id))
+        return IG_OK;
+    if (lm->config.n_stops == CONFIG_MAX_STOPS)
+        return ig_fail(IG_ELIMIT, "more than %d stop tokens", CONFIG_MAX_STOPS);
     lm->config.stop[lm->config.n_stops++] = id;
     return IG_OK;
 }
 
-/* tokenizer_config.json and chat_template.jinja: the template, BOS and EOS. The file wins over the config's key. */
+/* tokenizer_config.json and chat_template.jinja: the template, BOS and EOS. The file wins over the
+ * config's key. */
 static ig_status open_chat(ig_lm *lm, const char *dir)
 {
     AUTO(buf) path = {0}, text = {0}, jinja_path = {0}, jinja = {0};
@@ -117,7 +134,8 @@ static ig_status open_chat(ig_lm *lm, const char *dir)
     TRY(token_text(path.data, root, "bos_token", &lm->bos));
     TRY(token_text(path.data, root, "eos_token", &lm->eos));
     TRY(add_stop(lm, lm->eos));
-    TRY(read_part(dir, "chat_template.jinja", TEMPLATE_MAX_BYTES, false, &jinja_path, &jinja, &found));
+    TRY(read_part(dir, "chat_template.jinja", TEMPLATE_MAX_BYTES, false, &jinja_path, &jinja,
+                  &found));
     if (found) return template_parse(jinja_path.data, (str){jinja.data, jinja.n}, &lm->chat);
     const json_t *v = template_text(root);
     if (!v) return IG_OK;
@@ -140,6 +158,7 @@ static ig_status open_weights(ig_lm *lm, const char *dir)
     TRY(ig_weights_open(dir, &lm->weights));
     lm->family = family_find(lm->config.family);
     ig_scope *scope = ig_scope_open();
+    if (!scope) return IG_ENOMEM;
     ig_status bound = bind_all(lm), closed = ig_scope_close(scope);
     return bound != IG_OK ? bound : closed;
 }
@@ -151,15 +170,18 @@ static ig_status open_rope(ig_lm *lm)
     if (!table) return IG_ENOMEM;
     rope_table_fill(&lm->config, lm->options.context, table);
     ig_scope *scope = ig_scope_open();
-    ig_hold(&lm->rope, ig_array_adopt(table, (size_t)(dims[0] * 2 * half) * sizeof *table, IG_F32, dims, 3, mem_free, table));
-    ig_status s = ig_scope_close(scope);
-    if (s != IG_OK) return s;
-    return ig_is_empty(lm->rope) ? ig_error_code() : IG_OK;
+    size_t n_bytes = (size_t)(dims[0] * 2 * half) * sizeof *table;
+    ig_array a = ig_array_adopt(table, n_bytes, IG_F32, dims, 3, mem_free, table);
+    if (ig_is_empty(a)) mem_free(table);
+    ig_hold(&lm->rope, a);
+    ig_status closed = ig_scope_close(scope);
+    return ig_is_empty(lm->rope) && closed == IG_OK ? IG_ENOMEM : closed;
 }
 
 static ig_status open_pool(ig_lm *lm)
 {
-    int64_t page_bytes = ig_page_bytes(lm->config.kv_heads, lm->config.head_dim, lm->options.kv_type);
+    int64_t page_bytes =
+        ig_page_bytes(lm->config.kv_heads, lm->config.head_dim, lm->options.kv_type);
     int64_t n_pages = (lm->options.kv_tokens + IG_PAGE_POSITIONS - 1) / IG_PAGE_POSITIONS;
     lm->max_pages = (lm->options.context + IG_PAGE_POSITIONS - 1) / IG_PAGE_POSITIONS;
     TRY(kvpool_new((int32_t)n_pages, &lm->pool));
@@ -225,32 +247,40 @@ void ig_lm_get_facts(const ig_lm *lm, ig_lm_facts *f)
     ig_plan_stats plan = {0};
     if (lm->plan) ig_plan_get_stats(lm->plan, &plan);
     *f = (ig_lm_facts){
-        .family = c->family, .vocab = c->vocab, .layers = c->layers, .hidden = c->hidden, .heads = c->heads,
-        .kv_heads = c->kv_heads, .head_dim = c->head_dim, .ffn = c->ffn, .context = lm->options.context,
-        .model_context = c->context, .parameters = lm->n_parameters, .file_bytes = lm->n_bytes,
+        .family = c->family,
+        .vocab = c->vocab,
+        .layers = c->layers,
+        .hidden = c->hidden,
+        .heads = c->heads,
+        .kv_heads = c->kv_heads,
+        .head_dim = c->head_dim,
+        .ffn = c->ffn,
+        .context = lm->options.context,
+        .model_context = c->context,
+        .parameters = lm->n_parameters,
+        .file_bytes = lm->n_bytes,
         .weight_bytes = lm->family->step_bytes(lm->model),
         .kv_bytes_per_token = page_bytes / IG_PAGE_POSITIONS * c->layers,
         .kv_pool_bytes = page_bytes * kvpool_n_pages(lm->pool) * c->layers,
-        .kv_pages = kvpool_n_pages(lm->pool), .kv_pages_free = kvpool_n_free(lm->pool),
-        .kv_pages_cached = kvpool_n_cached(lm->pool), .arena_bytes = plan.arena_bytes, .n_plans = lm->n_plans,
-        .kset = lm->kset, .kv_type = ig_dtype_name(lm->options.kv_type),
+        .kv_pages = kvpool_n_pages(lm->pool),
+        .kv_pages_free = kvpool_n_free(lm->pool),
+        .kv_pages_cached = kvpool_n_cached(lm->pool),
+        .arena_bytes = plan.arena_bytes,
+        .n_plans = lm->n_plans,
+        .kset = lm->kset,
+        .kv_type = ig_dtype_name(lm->options.kv_type),
     };
 }
 
-ig_status ig_lm_unchanged(const ig_lm *lm)
-{
-    return ig_weights_unchanged(lm->weights);
-}
+ig_status ig_lm_unchanged(const ig_lm *lm) { return ig_weights_unchanged(lm->weights); }
 
-int64_t ig_lm_n_files(const ig_lm *lm)
-{
-    return ig_weights_n_files(lm->weights);
-}
+int64_t ig_lm_n_files(const ig_lm *lm) { return ig_weights_n_files(lm->weights); }
 
 ig_status ig_lm_file_at(const ig_lm *lm, int64_t i, struct ig_weights_file *ret_file)
 {
     if (i < 0 || i >= ig_weights_n_files(lm->weights))
-        return ig_fail(IG_EINVAL, "file %lld of %lld", (long long)i, (long long)ig_weights_n_files(lm->weights));
+        return ig_fail(IG_EINVAL, "file %lld of %lld", (long long)i,
+                       (long long)ig_weights_n_files(lm->weights));
     *ret_file = ig_weights_file_at(lm->weights, i);
     return IG_OK;
 }

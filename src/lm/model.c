@@ -28,13 +28,11 @@ static void shape_text(ig_array a, char *out, size_t cap)
         n += (size_t)snprintf(out + n, cap - n, "%s%lld", d ? ", " : "", (long long)ig_dim(a, d));
 }
 
-static bool is_float(ig_dtype t)
-{
-    return t == IG_F32 || t == IG_F16 || t == IG_BF16;
-}
+static bool is_float(ig_dtype t) { return t == IG_F32 || t == IG_F16 || t == IG_BF16; }
 
-/* One tensor of shape [n] (k 0) or [n, k] into a slot. `floating`: f32, f16, bf16; else u32 codes. */
-static ig_status bind_tensor(binder *b, const char *name, int64_t n, int64_t k, bool floating, ig_array *ret_slot)
+/* One tensor of shape [n] (k 0) or [n, k] into a slot. `floating`: f32, f16, bf16; else codes. */
+static ig_status bind_tensor(binder *b, const char *name, int64_t n, int64_t k, bool floating,
+                             ig_array *ret_slot)
 {
     char have[128];
     if (!ig_weights_has(b->weights, name))
@@ -43,8 +41,8 @@ static ig_status bind_tensor(binder *b, const char *name, int64_t n, int64_t k, 
     if (ig_is_empty(a)) return ig_error_code();
     shape_text(a, have, sizeof have);
     if (ig_dim(a, 0) != n || (k ? ig_ndim(a) != 2 || ig_dim(a, 1) != k : ig_ndim(a) != 1))
-        return ig_fail(IG_ESHAPE, "tensor %s has shape [%s], the config needs [%lld%s%.0lld]", name, have, (long long)n,
-                       k ? ", " : "", (long long)k);
+        return ig_fail(IG_ESHAPE, "tensor %s has shape [%s], the config needs [%lld%s%.0lld]", name,
+                       have, (long long)n, k ? ", " : "", (long long)k);
     if (floating ? !is_float(ig_type(a)) : ig_type(a) != IG_U32)
         return ig_fail(IG_EDTYPE, "tensor %s is %s, expected %s", name, ig_dtype_name(ig_type(a)),
                        floating ? "float32, float16 or bfloat16" : "uint32 codes");
@@ -58,7 +56,8 @@ static ig_status bind_quantised(binder *b, const char *path, config_quant quant,
 {
     char name[MAX_NAME];
     if (w->k % quant.group || w->k * quant.bits % 32)
-        return ig_fail(IG_EFORMAT, "%s: rows of %lld elements are not whole groups of %d", path, (long long)w->k, quant.group);
+        return ig_fail(IG_EFORMAT, "%s: rows of %lld elements are not whole groups of %d", path,
+                       (long long)w->k, quant.group);
     w->q.group = quant.group;
     w->q.bits = quant.bits;
     snprintf(name, sizeof name, "%s.weight", path);
@@ -68,12 +67,13 @@ static ig_status bind_quantised(binder *b, const char *path, config_quant quant,
     snprintf(name, sizeof name, "%s.biases", path);
     TRY(bind_tensor(b, name, w->n, w->k / quant.group, true, &w->q.biases));
     if (ig_type(w->q.scales) != ig_type(w->q.biases))
-        return ig_fail(IG_EDTYPE, "%s: scales are %s, biases %s", path, ig_dtype_name(ig_type(w->q.scales)),
-                       ig_dtype_name(ig_type(w->q.biases)));
+        return ig_fail(IG_EDTYPE, "%s: scales are %s, biases %s", path,
+                       ig_dtype_name(ig_type(w->q.scales)), ig_dtype_name(ig_type(w->q.biases)));
     return IG_OK;
 }
 
-ig_status bind_linear(binder *b, const char *path, int64_t n, int64_t k, bool has_bias, linear *ret_linear)
+ig_status bind_linear(binder *b, const char *path, int64_t n, int64_t k, bool has_bias,
+                      linear *ret_linear)
 {
     char name[MAX_NAME];
     config_quant quant = config_quant_of(b->config, path);
@@ -110,7 +110,8 @@ ig_status bind_finish(binder *b)
     for (int64_t i = 0; i < ig_weights_count(b->weights); i++) {
         const char *name = ig_weights_name(b->weights, i);
         if (!map_get(b->bound, str_of(name), &value))
-            return ig_fail(IG_EFORMAT, "tensor %s is in the files but the config has no place for it", name);
+            return ig_fail(IG_EFORMAT,
+                           "tensor %s is in the files but the config has no place for it", name);
     }
     return IG_OK;
 }
@@ -126,14 +127,12 @@ void linear_drop(linear *w)
 
 int64_t linear_bytes(const linear *w)
 {
-    return w->q.bits ? ig_nbytes(w->q.codes) + ig_nbytes(w->q.scales) + ig_nbytes(w->q.biases) : ig_nbytes(w->w);
+    return w->q.bits ? ig_nbytes(w->q.codes) + ig_nbytes(w->q.scales) + ig_nbytes(w->q.biases)
+                     : ig_nbytes(w->w);
 }
 
 /* --- graph pieces */
-activation activation_of(ig_array x, int32_t group)
-{
-    return (activation){.x = x, .group = group};
-}
+activation activation_of(ig_array x, int32_t group) { return (activation){.x = x, .group = group}; }
 
 int32_t matrix_group(const linear *const *w, int n)
 {
@@ -177,11 +176,17 @@ ig_array merge_heads(ig_array x)
     return ig_reshape(x, (int64_t[]){ig_dim(x, 0), ig_dim(x, 1) * ig_dim(x, 2)}, 2);
 }
 
-extern const family family_llama;
+#define FAMILY(architecture, model_type, name) extern const family family_##name;
+#include "lm/models/models.def"
+#undef FAMILY
+static const family *const all[] = {
+#define FAMILY(architecture, model_type, name) &family_##name,
+#include "lm/models/models.def"
+#undef FAMILY
+};
 
 const family *family_find(const char *name)
 {
-    static const family *const all[] = {&family_llama};
     for (size_t i = 0; i < N_ELEM(all); i++)
         if (!strcmp(all[i]->name, name)) return all[i];
     return NULL;

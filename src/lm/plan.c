@@ -1,13 +1,16 @@
-/* plan.c: the step of a model as one plan: every mix of prompt chunks and single tokens, of any sessions. */
+/* plan.c: the step of a model as one plan: every mix of prompt chunks and single tokens, of any
+ * sessions. */
 #include "ingot/fast.h"
 #include "lm/lm.h"
 
 static ig_status trace_step(void *user, const ig_array *in, int n_in, ig_array *ret_out, int n_out)
 {
     ig_lm *lm = user;
-    step_in step = {in[IN_TOKENS], in[IN_POSITIONS], in[IN_SEQ], in[IN_SLOTS], in[IN_OUT_ROWS], in[IN_PAGES]};
+    step_in step = {in[IN_TOKENS], in[IN_POSITIONS], in[IN_SEQ],
+                    in[IN_SLOTS],  in[IN_OUT_ROWS],  in[IN_PAGES]};
     (void)n_in, (void)n_out;
-    ig_array logits = lm->family->forward(lm->model, &lm->config, &lm->arith, &step, lm->rope, lm->kv);
+    ig_array logits =
+        lm->family->forward(lm->model, &lm->config, &lm->arith, &step, lm->rope, lm->kv);
     ret_out[OUT_LOGITS] = logits;
     ret_out[OUT_ARGMAX] = ig_argmax(logits, -1, false);
     return ig_is_empty(logits) ? ig_error_code() : IG_OK;
@@ -29,8 +32,11 @@ ig_status lm_plan(ig_lm *lm)
         [IN_OUT_ROWS] = {"out_rows", IG_I32, 1, {0}, SYM_OUT},
         [IN_PAGES] = {"pages", IG_I32, 2, {0, lm->max_pages}, SYM_SEQS},
     };
-    const ig_plan_spec spec = {
-        .symbols = symbols, .n_symbols = N_SYMS, .inputs = inputs, .n_inputs = N_INPUTS, .n_outputs = N_OUTPUTS};
+    const ig_plan_spec spec = {.symbols = symbols,
+                               .n_symbols = N_SYMS,
+                               .inputs = inputs,
+                               .n_inputs = N_INPUTS,
+                               .n_outputs = N_OUTPUTS};
     TRY(ig_compile(trace_step, lm, &spec, &lm->plan));
     lm->n_plans++;
     ig_plan_set_timing(lm->plan, lm->timing);

@@ -1,4 +1,5 @@
-/* prompt.c: text, token ids or messages as a prompt; tokens as text, whole or streaming. Thread-safe: reads immutable parts only. */
+/* prompt.c: text, token ids or messages as a prompt; tokens as text, whole or streaming.
+ * Thread-safe: reads immutable parts only. */
 #include <string.h>
 #include "base/json.h"
 #include "lm/lm.h"
@@ -9,7 +10,7 @@
 
 struct ig_lm_prompt {
     token_ids ids;
-    char *text;            /* owned: rendered text; "" for token prompts */
+    char *text; /* owned: rendered text; "" for token prompts */
     size_t n_text;
 };
 
@@ -40,22 +41,25 @@ static ig_lm_prompt *prompt_new(const char *text, size_t n)
     return STEAL(p);
 }
 
-ig_status ig_lm_prompt_text(const ig_lm *lm, const char *text, size_t n, int flags, ig_lm_prompt **ret_prompt)
+ig_status ig_lm_prompt_text(const ig_lm *lm, const char *text, size_t n, int flags,
+                            ig_lm_prompt **ret_prompt)
 {
     AUTO(prompt_ptr) p = prompt_new(text, n);
     if (!p) return IG_ENOMEM;
-    tokenizer_flags f = {.add_special = flags & IG_LM_ADD_SPECIAL, .parse_special = flags & IG_LM_PARSE_SPECIAL};
+    tokenizer_flags f = {.add_special = flags & IG_LM_ADD_SPECIAL,
+                         .parse_special = flags & IG_LM_PARSE_SPECIAL};
     TRY(tokenizer_encode(lm->tokenizer, (str){p->text, n}, f, &p->ids));
     *ret_prompt = STEAL(p);
     return IG_OK;
 }
 
-ig_status ig_lm_prompt_tokens(const ig_lm *lm, const int32_t *ids, int64_t n, ig_lm_prompt **ret_prompt)
+ig_status ig_lm_prompt_tokens(const ig_lm *lm, const int32_t *ids, int64_t n,
+                              ig_lm_prompt **ret_prompt)
 {
     for (int64_t i = 0; i < n; i++)
         if (ids[i] < 0 || ids[i] >= lm->config.vocab)
-            return ig_fail(IG_EINVAL, "prompt token %lld is %d, not in a vocabulary of %lld", (long long)i, ids[i],
-                           (long long)lm->config.vocab);
+            return ig_fail(IG_EINVAL, "prompt token %lld is %d, not in a vocabulary of %lld",
+                           (long long)i, ids[i], (long long)lm->config.vocab);
     AUTO(prompt_ptr) p = prompt_new("", 0);
     if (!p) return IG_ENOMEM;
     TRY(token_ids_add(&p->ids, ids, (size_t)n));
@@ -70,7 +74,8 @@ static ig_status check_role(const json_t *message, size_t i)
     if (!json_is_object(message)) return ig_fail(IG_EINVAL, "messages[%zu]: expected an object", i);
     for (size_t k = 0; role && k < N_ELEM(roles); k++)
         if (!strcmp(role, roles[k])) return IG_OK;
-    return ig_fail(IG_EINVAL, "messages[%zu].role: expected system, developer, user, assistant or tool", i);
+    return ig_fail(IG_EINVAL,
+                   "messages[%zu].role: expected system, developer, user, assistant or tool", i);
 }
 
 static ig_status encode_spans(const ig_lm *lm, const template_output *out, token_ids *ids)
@@ -79,7 +84,8 @@ static ig_status encode_spans(const ig_lm *lm, const template_output *out, token
     tokenizer_span *spans = memory;
     if (!spans) return IG_ENOMEM;
     for (size_t i = 0; i < out->n_spans; i++)
-        spans[i] = (tokenizer_span){{out->text + out->spans[i].offset, out->spans[i].n}, out->spans[i].trusted};
+        spans[i] = (tokenizer_span){{out->text + out->spans[i].offset, out->spans[i].n},
+                                    out->spans[i].trusted};
     return tokenizer_encode_spans(lm->tokenizer, spans, out->n_spans, false, ids);
 }
 
@@ -88,7 +94,8 @@ static ig_status parse_option(const char *what, const char *text, json_t **ret_j
     return text ? json_parse(what, str_of(text), MAX_MESSAGES_BYTES, 64, ret_json) : IG_OK;
 }
 
-ig_status ig_lm_prompt_chat(const ig_lm *lm, const char *messages_json, size_t n, const ig_lm_chat_options *options, ig_lm_prompt **ret_prompt)
+ig_status ig_lm_prompt_chat(const ig_lm *lm, const char *messages_json, size_t n,
+                            const ig_lm_chat_options *options, ig_lm_prompt **ret_prompt)
 {
     static const ig_lm_chat_options none = {0};
     const ig_lm_chat_options *o = options ? options : &none;
@@ -99,15 +106,22 @@ ig_status ig_lm_prompt_chat(const ig_lm *lm, const char *messages_json, size_t n
     const json_t *message;
     size_t i;
     if (!lm->chat)
-        return ig_fail(IG_EUNSUPPORTED, "this model has no chat template: use plain completions, or pack it with one");
+        return ig_fail(
+            IG_EUNSUPPORTED,
+            "this model has no chat template: use plain completions, or pack it with one");
     TRY(json_parse("messages", (str){messages_json, n}, MAX_MESSAGES_BYTES, 64, &messages));
     TRY(parse_option("chat_template_kwargs", o->kwargs_json, &kwargs));
     TRY(parse_option("tools", o->tools_json, &tools));
     if (!json_is_array(messages) || !json_array_size(messages))
         return ig_fail(IG_EINVAL, "messages: expected a list of at least one message");
     json_array_foreach(messages, i, message) TRY(check_role(message, i));
-    const template_input in = {.messages = messages, .tools = tools, .kwargs = kwargs, .bos_token = lm->bos,
-                               .eos_token = lm->eos, .add_generation_prompt = !o->no_generation_prompt, .date = o->date};
+    const template_input in = {.messages = messages,
+                               .tools = tools,
+                               .kwargs = kwargs,
+                               .bos_token = lm->bos,
+                               .eos_token = lm->eos,
+                               .add_generation_prompt = !o->no_generation_prompt,
+                               .date = o->date};
     TRY(template_render(lm->chat, &in, &out));
     AUTO(prompt_ptr) p = prompt_new(out.text, out.n);
     if (!p) return IG_ENOMEM;
@@ -136,7 +150,8 @@ static void copy_text(const buf *b, char *out, size_t cap, size_t *ret_n)
     *ret_n = b->n;
 }
 
-ig_status ig_lm_detokenize(const ig_lm *lm, const int32_t *ids, int64_t n, char *out, size_t cap, size_t *ret_n)
+ig_status ig_lm_detokenize(const ig_lm *lm, const int32_t *ids, int64_t n, char *out, size_t cap,
+                           size_t *ret_n)
 {
     AUTO(buf) text = {0};
     buf_init(&text, TOKENIZER_MAX_TEXT_BYTES);
@@ -149,16 +164,14 @@ ig_status ig_lm_token_bytes(const ig_lm *lm, int32_t id, char *out, size_t cap, 
 {
     AUTO(buf) text = {0};
     buf_init(&text, TOKENIZER_MAX_TOKEN_BYTES);
-    if (!tokenizer_token_bytes(lm->tokenizer, id, &text)) return ig_fail(IG_EINVAL, "id %d has no token", id);
+    if (!tokenizer_token_bytes(lm->tokenizer, id, &text))
+        return ig_fail(IG_EINVAL, "id %d has no token", id);
     TRY(buf_status(&text));
     copy_text(&text, out, cap, ret_n);
     return IG_OK;
 }
 
-bool ig_lm_is_stop(const ig_lm *lm, int32_t id)
-{
-    return config_is_stop(&lm->config, id);
-}
+bool ig_lm_is_stop(const ig_lm *lm, int32_t id) { return config_is_stop(&lm->config, id); }
 
 AUTO_FN(stream_ptr, ig_lm_stream *, ig_lm_stream_free)
 

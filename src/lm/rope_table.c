@@ -1,11 +1,12 @@
-/* rope_table.c: double arithmetic with + - * / only, no contraction: equal on every IEEE machine. Errors stay near 1e-15, far below
- * the float32 that is stored. Scalings as the transformers library defines "linear" and "llama3". */
+/* rope_table.c: double arithmetic with + - * / only, no contraction: equal on every IEEE machine.
+ * Errors stay near 1e-15, far below the float32 that is stored. Scalings as the transformers
+ * library defines "linear" and "llama3". */
 #include "lm/rope_table.h"
 #include <math.h>
 
 #define PI 0x1.921fb54442d18p1
 #define LN2 0x1.62e42fefa39efp-1
-#define PIO2_HI 0x1.921fb54400000p0       /* 33 bits: k * PIO2_HI is exact for k < 2^20 */
+#define PIO2_HI 0x1.921fb54400000p0 /* 33 bits: k * PIO2_HI is exact for k < 2^20 */
 #define PIO2_LO 0x1.0b4611a626331p-34
 
 /* ln(x) for x >= 1: x = m 2^e, ln m = 2 atanh((m - 1) / (m + 1)). */
@@ -65,7 +66,8 @@ static double scaled(const lm_config *c, double f)
            shortest = (double)c->original_context / c->high_freq_factor;
     if (wave > longest) return f / c->scale_factor;
     if (wave < shortest) return f;
-    double smooth = ((double)c->original_context / wave - c->low_freq_factor) / (c->high_freq_factor - c->low_freq_factor);
+    double smooth = ((double)c->original_context / wave - c->low_freq_factor) /
+                    (c->high_freq_factor - c->low_freq_factor);
     return (1 - smooth) * f / c->scale_factor + smooth * f;
 }
 

@@ -7,17 +7,23 @@
 #define RADIX_BITS 11
 #define RADIX (1 << RADIX_BITS)
 
-typedef struct candidate { uint32_t key; int32_t id; } candidate;
+typedef struct candidate {
+    uint32_t key;
+    int32_t id;
+} candidate;
 
 typedef struct pick_scratch {
-    float *l;              /* [vocab] adjusted logits */
-    candidate *a, *b;      /* [vocab] each */
-    uint32_t *count;       /* [3 * RADIX] */
+    float *l;         /* [vocab] adjusted logits */
+    candidate *a, *b; /* [vocab] each */
+    uint32_t *count;  /* [3 * RADIX] */
 } pick_scratch;
 
 static ig_status check(const ig_lm_sampling *p, int64_t vocab)
 {
-    const struct { const char *name; double v, lo, hi; } range[] = {
+    const struct {
+        const char *name;
+        double v, lo, hi;
+    } range[] = {
         {"temperature", p->temperature, 0, 100},
         {"top_k", p->top_k, 0, INT32_MAX},
         {"top_p", p->top_p, 0, 1},
@@ -34,9 +40,10 @@ static ig_status check(const ig_lm_sampling *p, int64_t vocab)
                            range[i].lo, range[i].hi);
     for (int32_t i = 0; i < p->n_bias; i++) {
         if (p->bias[i].id < 0 || p->bias[i].id >= vocab)
-            return ig_fail(IG_EINVAL, "logit_bias: token %d is not in a vocabulary of %lld", p->bias[i].id,
-                           (long long)vocab);
-        if (!isfinite(p->bias[i].bias)) return ig_fail(IG_EINVAL, "logit_bias: not a finite number");
+            return ig_fail(IG_EINVAL, "logit_bias: token %d is not in a vocabulary of %lld",
+                           p->bias[i].id, (long long)vocab);
+        if (!isfinite(p->bias[i].bias))
+            return ig_fail(IG_EINVAL, "logit_bias: not a finite number");
     }
     return IG_OK;
 }
@@ -117,10 +124,12 @@ static void adjust(const sampler *s, const float *logits, float *l)
     for (int32_t i = 0; i < p->n_bias; i++) l[p->bias[i].id] += p->bias[i].bias;
     if (s->seen)
         for (int64_t i = 0; i < s->vocab; i++)
-            if (s->seen[i]) l[i] = l[i] > 0 ? l[i] / p->repetition_penalty : l[i] * p->repetition_penalty;
+            if (s->seen[i])
+                l[i] = l[i] > 0 ? l[i] / p->repetition_penalty : l[i] * p->repetition_penalty;
     if (s->n_out)
         for (int64_t i = 0; i < s->vocab; i++)
-            if (s->n_out[i]) l[i] -= fmaf(p->frequency_penalty, (float)s->n_out[i], p->presence_penalty);
+            if (s->n_out[i])
+                l[i] -= fmaf(p->frequency_penalty, (float)s->n_out[i], p->presence_penalty);
     if (p->temperature > 0)
         for (int64_t i = 0; i < s->vocab; i++) l[i] = l[i] / p->temperature;
 }
@@ -146,7 +155,8 @@ static float logit_of(uint32_t key)
     return fmath_of_bits((int32_t)(u >> 31 ? u & 0x7fffffffu : ~u));
 }
 
-/* All candidates that may be among the first k: whole bins of the top key bits, so ties are complete. */
+/* All candidates that may be among the first k: whole bins of the top key bits, so ties are
+ * complete. */
 static int64_t shortlist(const float *l, int64_t n, int64_t k, const pick_scratch *s)
 {
     int64_t n_kept = 0, below = 0;
@@ -167,7 +177,8 @@ static candidate *sort_candidates(const pick_scratch *s, int64_t n)
     candidate *from = s->a, *to = s->b;
     memset(s->count, 0, 3 * RADIX * sizeof *s->count);
     for (int64_t i = 0; i < n; i++)
-        for (int d = 0; d < 3; d++) s->count[d * RADIX + (from[i].key >> d * RADIX_BITS & (RADIX - 1))]++;
+        for (int d = 0; d < 3; d++)
+            s->count[d * RADIX + (from[i].key >> d * RADIX_BITS & (RADIX - 1))]++;
     for (int d = 0; d < 3; d++) {
         uint32_t *c = s->count + d * RADIX, at = 0;
         for (int r = 0; r < RADIX; r++) {
@@ -175,7 +186,8 @@ static candidate *sort_candidates(const pick_scratch *s, int64_t n)
             c[r] = at;
             at += here;
         }
-        for (int64_t i = 0; i < n; i++) to[c[from[i].key >> d * RADIX_BITS & (RADIX - 1)]++] = from[i];
+        for (int64_t i = 0; i < n; i++)
+            to[c[from[i].key >> d * RADIX_BITS & (RADIX - 1)]++] = from[i];
         candidate *t = from;
         from = to;
         to = t;
@@ -184,7 +196,8 @@ static candidate *sort_candidates(const pick_scratch *s, int64_t n)
 }
 
 /* Number of candidates left by min-p, top-k and top-p; weights exp(l - l0) go to w. */
-static int64_t truncate_candidates(const ig_lm_sampling *p, const candidate *c, int64_t n, float *w, float *ret_total)
+static int64_t truncate_candidates(const ig_lm_sampling *p, const candidate *c, int64_t n, float *w,
+                                   float *ret_total)
 {
     float l0 = logit_of(c[0].key), total = 0, sum = 0;
     int64_t kept = 0;
@@ -207,7 +220,8 @@ static int64_t truncate_candidates(const ig_lm_sampling *p, const candidate *c, 
     return kept;
 }
 
-bool sampler_pick(const sampler *s, const float *logits, uint32_t index, void *scratch, int32_t *ret_id)
+bool sampler_pick(const sampler *s, const float *logits, uint32_t index, void *scratch,
+                  int32_t *ret_id)
 {
     const ig_lm_sampling *p = &s->p;
     pick_scratch x = divide(scratch, s->vocab);
@@ -221,10 +235,11 @@ bool sampler_pick(const sampler *s, const float *logits, uint32_t index, void *s
     int64_t k = p->top_k > 0 && p->top_k < s->vocab ? p->top_k : s->vocab;
     int64_t n = shortlist(x.l, s->vocab, k, &x);
     const candidate *c = sort_candidates(&x, n);
-    float total, *w = x.l;             /* the adjusted logits live on in the keys */
+    float total, *w = x.l; /* the adjusted logits live on in the keys */
     n = truncate_candidates(p, c, n, w, &total);
     uint32_t bits[2];
-    threefry2x32((uint32_t[]){(uint32_t)(p->seed >> 32), (uint32_t)p->seed}, (uint32_t[]){p->choice, index}, bits);
+    threefry2x32((uint32_t[]){(uint32_t)(p->seed >> 32), (uint32_t)p->seed},
+                 (uint32_t[]){p->choice, index}, bits);
     float goal = (float)(bits[0] >> 8) * 0x1p-24f * total, sum = 0;
     int64_t i = 0;
     for (; i < n - 1; i++)
@@ -248,7 +263,8 @@ static float sum_exp(const float *l, int64_t n, float max)
     return sum;
 }
 
-void sampler_logprobs(const sampler *s, const float *logits, int32_t id, float *ret_logprob, ig_lm_logprob *ret_top, int32_t *ret_n)
+void sampler_logprobs(const sampler *s, const float *logits, int32_t id, float *ret_logprob,
+                      ig_lm_logprob *ret_top, int32_t *ret_n)
 {
     int32_t n = 0, want = s->p.n_logprobs;
     float max = logits[argmax(logits, s->vocab)], norm = fmath_log(sum_exp(logits, s->vocab, max));
@@ -263,10 +279,7 @@ void sampler_logprobs(const sampler *s, const float *logits, int32_t id, float *
     *ret_n = n;
 }
 
-static uint32_t rotl(uint32_t x, int r)
-{
-    return x << r | x >> (32 - r);
-}
+static uint32_t rotl(uint32_t x, int r) { return x << r | x >> (32 - r); }
 
 void threefry2x32(const uint32_t key[2], const uint32_t counter[2], uint32_t out[2])
 {
