@@ -18,6 +18,14 @@ VEC_FN __m512i dot_bytes(__m512i acc, __m512i codes, __m512i x)
     return _mm512_add_epi32(acc, _mm512_madd_epi16(odd, x_odd));
 }
 
+/* The same with four codes of x in all lanes. */
+VEC_FN __m512i dot_word(__m512i acc, __m512i codes, const uint8_t *x, int bits)
+{
+    int32_t four;
+    memcpy(&four, x, 4);
+    __m512i word = _mm512_set1_epi32(four);
+    return bits == 4 ? dot_nibbles(acc, codes, word) : dot_bytes(acc, codes, word);
+}
 #include "array/cpu/x86/qmm8walk_512.h"
 #include "array/cpu/x86/qmm8tile_512.h"
 

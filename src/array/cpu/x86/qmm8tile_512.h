@@ -3,10 +3,8 @@
  *
  * Cost per 64 columns, 16 rows and token: 16 dots with a broadcast operand and 5 to 9 other operations. Uses what qmm8walk_512.h
  * defines. */
-#define TOKENS 32
-#define CELLS_BYTES \
-    (192 << 10) /* of a block of tokens, so that it stays in L2: fewer tokens for long rows */
-#define TILES_BYTES (192 << 10) /* of unpacked rows, likewise */
+#define TOKENS 16 /* that meet a tile one after another: their cells of short rows stay in L1 */
+#define CELLS_BYTES (320 << 10) /* of all tokens laid out at a time: they stay in L2 */
 #define PASS 64
 
 /* 64 columns of one token. 4-bit: of each 8 codes the even ones, then the odd ones. S and d of its weight groups; a group of 128 has
@@ -25,7 +23,7 @@ typedef union lanes {
 typedef struct tiler {
     size_t k, group, n_groups, n_passes;
     size_t pass_bytes, tile_bytes; /* codes of a pass; codes, scales and biases of 16 rows */
-    size_t block;                  /* tokens */
+    size_t n_laid;                 /* tokens laid out at a time */
     int bits, n_leaves;
     leaf leaves[N_CLASSES];
     lanes dots, buffer[5];
@@ -39,21 +37,21 @@ static tiler plan_tiler(const qmat *w)
     t.pass_bytes = (size_t)(PASS / 8 * QROWS * w->bits);
     t.tile_bytes = t.n_passes * t.pass_bytes + up64(t.n_groups * QROWS * 8);
     size_t fit = CELLS_BYTES / (t.n_passes * sizeof(act_cell));
-    t.block = fit >= TOKENS ? TOKENS : fit >= 8 ? fit / 8 * 8 : 8;
+    t.n_laid = fit < TOKENS ? TOKENS : fit / TOKENS * TOKENS;
     t.n_leaves = plan_leaves(t.leaves, t.k, t.group);
     return t;
 }
 
 static size_t cells_bytes(const tiler *t)
 {
-    return up64(t->n_passes * t->block * sizeof(act_cell));
+    return up64(t->n_passes * t->n_laid * sizeof(act_cell));
 }
 
-/* Of a call, with one tile: cells, rows of scales as f32, results of a tile whose rows are not all wanted. */
+/* Of a call: cells, rows of scales as f32, results of a tile whose rows are not all wanted, a tile. */
 static size_t tiler_bytes(const tiler *t)
 {
-    return up64(sizeof *t) + cells_bytes(t) + up64(t->n_groups * QROWS * 4) + sizeof(lanes) +
-           t->tile_bytes;
+    return up64(sizeof *t) + cells_bytes(t) + up64(t->n_groups * QROWS * 4) +
+           up64(t->n_laid * QROWS * 4) + t->tile_bytes;
 }
 
 static size_t tile_bytes(const qmat *w)
@@ -117,7 +115,7 @@ static void unpack_tile(const tiler *t, char *to, float *rows, const qmat *w, in
     unpack_scales(scale + t->n_groups * QROWS, rows, w->biases, w->sb_type, n, t->n_groups);
 }
 
-/* Token `at` of the cells [pass][token]. The record may end 32 codes into the last pass. */
+/* Column `at` of a block of nt tokens, cells [pass][token]. The record may end 32 codes into the last pass. */
 static void lay_out_token(const tiler *t, act_cell *cells, size_t nt, size_t at, const uint8_t *rec,
                           size_t act_group)
 {
@@ -143,11 +141,15 @@ static void lay_out_token(const tiler *t, act_cell *cells, size_t nt, size_t at,
     }
 }
 
+/* Tokens [t0, t0 + nt) in blocks of TOKENS, the last one with what is left. */
 static void lay_out_tokens(const qmm8_call *c, const tiler *t, act_cell *cells, size_t t0,
                            size_t nt)
 {
-    for (size_t i = 0; i < nt; i++)
-        lay_out_token(t, cells, nt, i, c->rec + (t0 + i) * c->rec_stride, c->act_group);
+    for (size_t i = 0; i < nt; i++) {
+        size_t first = i / TOKENS * TOKENS, n = nt - first < TOKENS ? nt - first : TOKENS;
+        lay_out_token(t, cells + first * t->n_passes, n, i - first,
+                      c->rec + (t0 + i) * c->rec_stride, c->act_group);
+    }
 }
 
 /* --- passes */
@@ -162,21 +164,13 @@ typedef struct pass_args {
     size_t nt;
 } pass_args;
 
-VEC_FN v64 word(const uint8_t *x)
-{
-    int32_t four;
-    memcpy(&four, x, 4);
-    return _mm512_set1_epi32(four);
-}
-
 /* 32 columns: half a pass. w: of each word of x its codes. */
 VEC_FN v64 dot_half(const v64 *w, const uint8_t *x, int bits)
 {
     v64 a = _mm512_setzero_si512(), b = a;
     EACH (i, 4) {
-        a = bits == 4 ? dot_nibbles(a, w[i], word(x + 4 * i)) : dot_bytes(a, w[i], word(x + 4 * i));
-        b = bits == 4 ? dot_nibbles(b, w[i + 4], word(x + 16 + 4 * i))
-                      : dot_bytes(b, w[i + 4], word(x + 16 + 4 * i));
+        a = dot_word(a, w[i], x + 4 * i, bits);
+        b = dot_word(b, w[i + 4], x + 16 + 4 * i, bits);
     }
     return vi_add(a, b);
 }
@@ -267,7 +261,7 @@ static void (*const passes_of[2][3])(pass_args *, size_t, bool, bool) = {
     {passes_4_32, passes_4_64, passes_4_128}, {passes_8_32, passes_8_64, passes_8_128}};
 
 /* 16 rows times the tokens of the block: y[token][row]. */
-static void multiply_tile(tiler *t, char *rows, const act_cell *cells, size_t nt, wanted q,
+static void multiply_tile(tiler *t, char *rows, const act_cell *cells, size_t nt, wanted *q,
                           float *y, size_t ldy)
 {
     const float *scale = scales_of(t, rows), *bias = scale + t->n_groups * QROWS;
@@ -284,7 +278,7 @@ static void multiply_tile(tiler *t, char *rows, const act_cell *cells, size_t nt
             p.scale = scale + at / t->group * QROWS;
             p.bias = bias + at / t->group * QROWS;
             passes(&p, t->pass_bytes, t->k - at < PASS, at != first);
-            want_some(&q);
+            want_some(q);
         }
         for (int m = 1; m < f->n_merge; m++)
             for (size_t i = 0; i < nt; i++)
@@ -297,83 +291,43 @@ static void multiply_tile(tiler *t, char *rows, const act_cell *cells, size_t nt
         vf_store(y + i * ldy, vf_add(vf_load(last + i * QROWS), absent));
 }
 
-/* --- a call's scratch, and its walks over rows and tokens */
-typedef struct tile_call {
-    const qmm8_call *c;
-    tiler *t;
-    act_cell *cells;
-    float *scale_rows, *part;
-    char *rows;
-    int64_t n_fit; /* tiles */
-} tile_call;
+/* --- a call: tokens as many as are laid out at a time, tile by tile, block by block */
 
-static size_t goes(const tiler *t) { return t->group == 128 ? t->n_groups : t->n_passes; }
-
-/* One block of tokens, laid out once: each tile is unpacked, used and forgotten while it is in L1. */
-static void few_tokens(const tile_call *a)
+/* One tile of rows [n, n + 16) times the nt tokens laid out. */
+static void tile_tokens(const qmm8_call *c, tiler *t, char *tile, const act_cell *cells, int64_t n,
+                        size_t nt, float *y, size_t ldy)
 {
-    const qmm8_call *c = a->c;
-    lay_out_tokens(c, a->t, a->cells, 0, c->nt);
-    for (int64_t n = c->n0; n + QROWS <= c->n1; n += QROWS) {
-        unpack_tile(a->t, a->rows, a->scale_rows, c->w, n);
-        multiply_tile(a->t, a->rows, a->cells, c->nt, want_rows(c->w, n + QROWS, QROWS, goes(a->t)),
-                      c->y + (n - c->n0), c->ldy);
-    }
-}
-
-/* More tokens: some tiles are unpacked, and every block of tokens, once laid out, meets them all. */
-static void many_tokens(const tile_call *a)
-{
-    const qmm8_call *c = a->c;
-    size_t block = a->t->block, tile_bytes_ = a->t->tile_bytes;
-    for (int64_t n = c->n0; n + QROWS <= c->n1; n += a->n_fit * QROWS) {
-        int64_t n_tiles = (c->n1 - n) / QROWS;
-        if (n_tiles > a->n_fit) n_tiles = a->n_fit;
-        for (int64_t r = 0; r < n_tiles; r++)
-            unpack_tile(a->t, a->rows + (size_t)r * tile_bytes_, a->scale_rows, c->w,
-                        n + r * QROWS);
-        for (size_t t0 = 0; t0 < c->nt; t0 += block) {
-            size_t nt = c->nt - t0 < block ? c->nt - t0 : block;
-            lay_out_tokens(c, a->t, a->cells, t0, nt);
-            for (int64_t r = 0; r < n_tiles; r++)
-                multiply_tile(a->t, a->rows + (size_t)r * tile_bytes_, a->cells, nt,
-                              (wanted){.lines = 0}, c->y + t0 * c->ldy + (n - c->n0) + r * QROWS,
-                              c->ldy);
-        }
-    }
-}
-
-/* The rows behind the last whole tile, with some before them. */
-static void last_rows(const tile_call *a)
-{
-    const qmm8_call *c = a->c;
-    int64_t n = c->n0 + (c->n1 - c->n0) / QROWS * QROWS, start = last_tile(c->n1, QROWS);
-    if (n == c->n1) return;
-    unpack_tile(a->t, a->rows, a->scale_rows, c->w, start);
-    for (size_t t0 = 0; t0 < c->nt; t0 += a->t->block) {
-        size_t nt = c->nt - t0 < a->t->block ? c->nt - t0 : a->t->block;
-        lay_out_tokens(c, a->t, a->cells, t0, nt);
-        multiply_tile(a->t, a->rows, a->cells, nt, (wanted){.lines = 0}, a->part, QROWS);
-        for (size_t i = 0; i < nt; i++)
-            memcpy(c->y + (t0 + i) * c->ldy + (n - c->n0), a->part + i * QROWS + (n - start),
-                   (size_t)(c->n1 - n) * sizeof(float));
+    size_t n_goes = t->n_passes * ((nt + TOKENS - 1) / TOKENS);
+    wanted q = want_rows(c->w, n + QROWS, QROWS, t->group == 128 ? (n_goes + 1) / 2 : n_goes);
+    for (size_t first = 0; first < nt; first += TOKENS) {
+        size_t here = nt - first < TOKENS ? nt - first : TOKENS;
+        multiply_tile(t, tile, cells + first * t->n_passes, here, &q, y + first * ldy, ldy);
     }
 }
 
 static void tile_rows(const qmm8_call *c)
 {
     tiler *t = (tiler *)c->scratch, plan = plan_tiler(c->w);
-    tile_call a = {.c = c, .t = t, .cells = (act_cell *)(c->scratch + up64(sizeof *t))};
     memcpy(t, &plan, offsetof(tiler, dots));
-    a.scale_rows = (float *)((char *)a.cells + cells_bytes(t));
-    a.part = (float *)((char *)a.scale_rows + up64(t->n_groups * QROWS * 4));
-    a.rows = (char *)a.part + sizeof(lanes);
-    size_t room = KERNEL_SCRATCH_BYTES - (tiler_bytes(t) - t->tile_bytes);
-    if (room > TILES_BYTES) room = TILES_BYTES;
-    a.n_fit = room < t->tile_bytes ? 1 : (int64_t)(room / t->tile_bytes);
-    if (c->nt <= t->block)
-        few_tokens(&a);
-    else
-        many_tokens(&a);
-    last_rows(&a);
+    act_cell *cells = (act_cell *)(c->scratch + up64(sizeof *t));
+    float *scale_rows = (float *)((char *)cells + cells_bytes(t));
+    float *part = (float *)((char *)scale_rows + up64(t->n_groups * QROWS * 4));
+    char *tile = (char *)part + up64(t->n_laid * QROWS * 4);
+    for (size_t t0 = 0; t0 < c->nt; t0 += t->n_laid) {
+        size_t nt = c->nt - t0 < t->n_laid ? c->nt - t0 : t->n_laid;
+        float *y = c->y + t0 * c->ldy;
+        int64_t n = c->n0;
+        lay_out_tokens(c, t, cells, t0, nt);
+        for (; n + QROWS <= c->n1; n += QROWS) {
+            unpack_tile(t, tile, scale_rows, c->w, n);
+            tile_tokens(c, t, tile, cells, n, nt, y + (n - c->n0), c->ldy);
+        }
+        if (n == c->n1) continue;
+        int64_t start = last_tile(c->n1, QROWS); /* some rows once more */
+        unpack_tile(t, tile, scale_rows, c->w, start);
+        tile_tokens(c, t, tile, cells, start, nt, part, QROWS);
+        for (size_t i = 0; i < nt; i++)
+            memcpy(y + i * c->ldy + (n - c->n0), part + i * QROWS + (n - start),
+                   (size_t)(c->n1 - n) * sizeof *y);
+    }
 }

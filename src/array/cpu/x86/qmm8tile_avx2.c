@@ -1,18 +1,16 @@
-/* qmm8tile_avx2.c: qmm8 for many tokens. Lanes are 8 rows; the codes of a block of rows are unpacked once, [k / 4][row][4], and meet
- * the tokens 32 at a time.
+/* qmm8tile_avx2.c: qmm8 for many tokens. Lanes are 8 rows; a tile is 8 rows as words [k / 8][row] of packed 4-bit codes ([k / 4][row] of
+ * 8-bit ones). Tokens are laid out as many as stay in L2, then every tile meets them all, 32 at a time.
  *
- * One pass multiplies 32 columns of 8 rows (8 registers) with all tokens of the block, one after another. Classes are walked one by
- * one, each through all of its groups, in the order 0 8 4 12 2 10 ... in which the fold 8-4-2-1 meets them; what is folded already
- * waits in at most 4 buffers of [token][row], as in a binary counter. So no 16 accumulators exist and no fold is left for the end.
- * Classes without a group are skipped and their +0 is added once at the end: it can only change a result of -0.
+ * One pass multiplies 32 columns of 8 rows (8 registers) with all tokens of a block, one after another. Classes are walked one by
+ * one, each through all of its groups, in the order 0 8 4 12 2 10 ... in which the fold 8-4-2-1 meets them (qmm8.h), so no 16
+ * accumulators exist and no fold is left for the end. Classes without a group are passed over and their +0 is added once at the end: it
+ * can only change a result of -0.
  * Cost per 32 columns, 8 rows and token: 8 broadcasts, 8 byte products, 13 to 26 other vector operations. */
 #include "array/cpu/x86/qmm8_avx2.h"
 
-#define TOKENS 32
-#define CELLS_BYTES (192 << 10)
-#define MAX_ROW_TILES 8
-#define PASS 32 /* columns of a pass */
-#define PASS_BYTES (PASS * QROWS)
+#define TOKENS 32               /* that meet a tile one after another */
+#define CELLS_BYTES (256 << 10) /* of all tokens laid out at a time: they stay in L2 */
+#define PASS 32                 /* columns of a pass */
 
 typedef __m256i v32;
 
@@ -29,64 +27,59 @@ typedef union lanes {
 } lanes;
 
 typedef struct tiler {
-    size_t k, group, n_passes, per_group; /* passes in a row and in a group */
-    size_t tile_bytes;                    /* codes, scales and biases of 8 rows */
-    size_t block;                         /* tokens */
+    size_t k, group, n_groups;
+    size_t n_passes, per_group;    /* passes in a row and in a group */
+    size_t pass_bytes, tile_bytes; /* codes of a pass; codes, scales and biases of 8 rows */
+    size_t n_laid;                 /* tokens laid out at a time */
     int bits, n_leaves;
     leaf leaves[N_CLASSES];
     lanes dots, buffer[5];
 } tiler;
 
-static size_t tile_bytes(const qmat *w)
+static tiler plan_tiler(const qmat *w)
 {
-    return (size_t)w->k * QROWS + (size_t)(w->k / w->group) * QROWS * 8;
-}
-static size_t block_tokens(const qmat *w)
-{
-    size_t fit = CELLS_BYTES / ((size_t)w->k / PASS * sizeof(act_cell));
-    return fit >= TOKENS ? TOKENS : fit >= 8 ? fit / 8 * 8 : 8;
-}
-static size_t act_bytes(const qmat *w)
-{
-    return up64((size_t)w->k / PASS * block_tokens(w) * sizeof(act_cell));
-}
-static size_t fixed_bytes(const qmat *w)
-{
-    return up64(sizeof(tiler)) + act_bytes(w) + up64(TOKENS * QROWS * 4);
+    tiler t = {.k = (size_t)w->k, .group = (size_t)w->group, .bits = w->bits};
+    t.n_groups = t.k / t.group;
+    t.n_passes = t.k / PASS;
+    t.per_group = t.group / PASS;
+    t.pass_bytes = (size_t)(PASS / 8 * QROWS * w->bits);
+    t.tile_bytes = t.n_passes * t.pass_bytes + t.n_groups * QROWS * 8;
+    size_t fit = CELLS_BYTES / (t.n_passes * sizeof(act_cell));
+    t.n_laid = fit >= TOKENS ? fit / TOKENS * TOKENS : fit >= 8 ? fit / 8 * 8 : 8;
+    t.n_leaves = plan_leaves(t.leaves, t.k, t.group);
+    return t;
 }
 
-size_t qmm8tile_bytes_avx2(const qmat *w) { return fixed_bytes(w) + tile_bytes(w); }
+static size_t cells_bytes(const tiler *t)
+{
+    return up64(t->n_passes * t->n_laid * sizeof(act_cell));
+}
+
+/* Of a call: cells, results of a tile whose rows are not all wanted, a tile. */
+size_t qmm8tile_bytes_avx2(const qmat *w)
+{
+    tiler t = plan_tiler(w);
+    return up64(sizeof t) + cells_bytes(&t) + up64(t.n_laid * QROWS * 4) + t.tile_bytes;
+}
 
 /* --- unpacking */
 
-VEC_FN void put(uint8_t *y, v32 v) { _mm256_storeu_si256((void *)y, v); }
+VEC_FN void put(void *y, v32 v) { _mm256_storeu_si256(y, v); }
 
-/* 4-bit: of 8 codes of a row the even ones, then the odd ones. Half a step (K an odd multiple of 32) is 16 bytes of a row. */
-static void unpack4(uint8_t *y, const uint8_t *codes, size_t k)
+/* Words of 8 rows, [word][row]: 32 bytes of each row at a time, or the 16 that a row may end with. */
+static void unpack_codes(char *to, const uint8_t *codes, size_t row_bytes, int bits)
 {
-    const v32 nibble = _mm256_set1_epi8(15);
-    for (size_t i = 0; i < k; i += 64) {
+    const v32 flip =
+        _mm256_set1_epi8(bits == 8 ? (char)0x80 : 0); /* 8-bit: less 128, as signed bytes */
+    for (size_t at = 0; at < row_bytes; at += 32) {
         v32 r[8];
-        int n = k - i < 64 ? 4 : 8; /* words of 8 codes */
-        load_rows(r, codes + i / 2, k / 2, (size_t)n * 4);
+        size_t n = row_bytes - at < 32 ? row_bytes - at : 32;
+        load_rows(r, codes + at, row_bytes, n);
         transpose8(r);
-        EACH (j, 8) {
-            if (j >= n) break;
-            put(y + i * QROWS + 64 * j, _mm256_and_si256(r[j], nibble));
-            put(y + i * QROWS + 64 * j + 32, _mm256_and_si256(_mm256_srli_epi16(r[j], 4), nibble));
+        EACH (i, 8) {
+            if ((size_t)i * 4 >= n) break;
+            put(to + at * QROWS + 32 * i, _mm256_xor_si256(r[i], flip));
         }
-    }
-}
-
-/* 8-bit: less 128, as signed bytes. */
-static void unpack8(uint8_t *y, const uint8_t *codes, size_t k)
-{
-    const v32 flip = _mm256_set1_epi8((char)0x80);
-    for (size_t i = 0; i < k; i += 32) {
-        v32 r[8];
-        load_rows(r, codes + i, k, 32);
-        transpose8(r);
-        EACH (j, 8) put(y + i * QROWS + 32 * j, _mm256_xor_si256(r[j], flip));
     }
 }
 
@@ -105,20 +98,20 @@ static void unpack_scales(float *y, const void *p, ig_dtype t, int64_t n, size_t
             y[g * QROWS + i] = float_at(p, t, ((size_t)n + i) * n_groups + g);
 }
 
-static void unpack_tile(const tiler *t, char *to, const qmat *w, int64_t n)
+static float *scales_of(const tiler *t, char *tile)
 {
-    size_t n_groups = t->k / t->group;
-    float *scale = (float *)(to + t->k * QROWS), *bias = scale + n_groups * QROWS;
-    const uint8_t *codes = w->codes + (size_t)n * t->k / 8 * (size_t)t->bits;
-    if (t->bits == 4)
-        unpack4((uint8_t *)to, codes, t->k);
-    else
-        unpack8((uint8_t *)to, codes, t->k);
-    unpack_scales(scale, w->scales, w->sb_type, n, n_groups);
-    unpack_scales(bias, w->biases, w->sb_type, n, n_groups);
+    return (float *)(tile + t->n_passes * t->pass_bytes);
 }
 
-/* One token's records into column `at` of the cells [pass][token]. */
+static void unpack_tile(const tiler *t, char *tile, const qmat *w, int64_t n)
+{
+    float *scale = scales_of(t, tile);
+    unpack_codes(tile, w->codes + (size_t)n * code_bytes(w), code_bytes(w), w->bits);
+    unpack_scales(scale, w->scales, w->sb_type, n, t->n_groups);
+    unpack_scales(scale + t->n_groups * QROWS, w->biases, w->sb_type, n, t->n_groups);
+}
+
+/* Column `at` of a block of nt tokens, cells [pass][token]. */
 static void lay_out_token(const tiler *t, act_cell *cells, size_t nt, size_t at, const uint8_t *rec,
                           size_t act_group)
 {
@@ -136,6 +129,17 @@ static void lay_out_token(const tiler *t, act_cell *cells, size_t nt, size_t at,
         s = p & in_group ? s + sums[p] : sums[p];
         c->sum = (float)s;
         c->d = d[p >> shift];
+    }
+}
+
+/* Tokens [t0, t0 + nt) in blocks of TOKENS, the last one with what is left. */
+static void lay_out_tokens(const qmm8_call *c, const tiler *t, act_cell *cells, size_t t0,
+                           size_t nt)
+{
+    for (size_t i = 0; i < nt; i++) {
+        size_t first = i / TOKENS * TOKENS, n = nt - first < TOKENS ? nt - first : TOKENS;
+        lay_out_token(t, cells + first * t->n_passes, n, i - first,
+                      c->rec + (t0 + i) * c->rec_stride, c->act_group);
     }
 }
 
@@ -162,44 +166,47 @@ VEC_FN v32 dot_4(const v32 *w, const uint8_t *x)
     v32 sum = _mm256_add_epi16(_mm256_add_epi16(a, b), _mm256_add_epi16(c, d));
     return _mm256_madd_epi16(sum, _mm256_set1_epi16(1));
 }
-/* w holds magnitudes, the signs are at `codes` and go to x. A product pair is at most 2 * 128 * 127. */
-VEC_FN v32 dot_8(const v32 *w, const uint8_t *codes, const uint8_t *x)
+/* w holds magnitudes of codes less 128, `words` the codes themselves: x gets their signs. A pair of products is at most 2 * 128 * 127. */
+VEC_FN v32 dot_8(const v32 *w, const char *words, const uint8_t *x)
 {
     const v32 one = _mm256_set1_epi16(1);
     v32 sum = _mm256_setzero_si256();
     EACH (i, 8) {
         v32 sx = _mm256_sign_epi8(broadcast(x + 4 * i),
-                                  _mm256_loadu_si256((const void *)(codes + 32 * i)));
+                                  _mm256_loadu_si256((const void *)(words + 32 * i)));
         sum = _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(w[i], sx), one));
     }
     return sum;
 }
 
-/* What a pass does beside its products. */
 typedef struct pass_args {
-    const uint8_t *codes;
+    const char *words;         /* of 32 columns */
     const act_cell *cells;     /* [token] */
     const float *scale, *bias; /* of the group, when it ends here */
-    lanes *dots;               /* I of the passes of the group so far */
-    lanes *acc, *merge;        /* the class; what to add to it after its last group, or NULL */
+    int32_t *dots;             /* [token][row] I of the passes of the group so far */
+    float *acc;                /* the class */
+    const float *merge;        /* what to add to it after its last group, or NULL */
     size_t nt;
 } pass_args;
 
 /* more: I continues an earlier pass; ends: this pass ends its group; again: the class has a sum already. */
 VEC_FN void pass(const pass_args *p, int bits, bool more, bool ends, bool again, bool merge)
 {
+    const v32 nibble = _mm256_set1_epi8(15);
     v32 w[8];
     EACH (i, 8) {
-        w[i] = _mm256_loadu_si256((const void *)(p->codes + 32 * i));
-        if (bits == 8) w[i] = _mm256_abs_epi8(w[i]);
+        v32 v = _mm256_loadu_si256((const void *)(p->words + (bits == 4 ? i / 2 : i) * 32));
+        w[i] = bits == 8 ? _mm256_abs_epi8(v)
+                         : _mm256_and_si256(i % 2 ? _mm256_srli_epi16(v, 4) : v, nibble);
     }
     vf s = ends ? vf_load(p->scale) : vf_set(0), b = ends ? vf_load(p->bias) : vf_set(0);
     const act_cell *c = p->cells, *end = c + p->nt;
-    const uint8_t *codes = p->codes;
-    int32_t *dots = p->dots->i[0];
-    float *acc = p->acc->f[0], *folded = merge ? p->merge->f[0] : NULL;
-    for (; c < end; c++, dots += QROWS, acc += QROWS, folded += merge ? QROWS : 0) {
-        v32 dot = bits == 4 ? dot_4(w, c->x) : dot_8(w, codes, c->x);
+    const char *words = p->words;
+    int32_t *dots = p->dots;
+    float *acc = p->acc;
+    const float *folded = p->merge;
+    for (; c < end; c++, dots += QROWS, acc += QROWS) {
+        v32 dot = bits == 4 ? dot_4(w, c->x) : dot_8(w, words, c->x);
         if (more) dot = vi_add(dot, vi_load(dots));
         if (!ends) {
             vi_store(dots, dot);
@@ -209,156 +216,123 @@ VEC_FN void pass(const pass_args *p, int bits, bool more, bool ends, bool again,
         if (bits == 8) i = vf_fma(vf_set(128), sum, i); /* exact: below 2^24 */
         vf u = vf_fma(s, i, vf_mul(b, sum));
         vf r = vf_fma(vf_set(c->d), u, again ? vf_load(acc) : vf_set(0));
-        if (merge) r = vf_add(r, vf_load(folded));
+        if (merge) r = vf_add(r, vf_load(folded)), folded += QROWS;
         vf_store(acc, r);
     }
 }
 
 /* All passes of one group. */
-VEC_FN void group_passes(pass_args *p, int bits, size_t per_group, bool again)
+VEC_FN void group_passes(pass_args *p, size_t pass_bytes, int bits, int group, bool again)
 {
-    for (size_t i = 0; i + 1 < per_group; i++) {
-        if (i)
-            pass(p, bits, true, false, false, false);
-        else
+    for (int i = 32; i < group; i += 32) {
+        if (i == 32)
             pass(p, bits, false, false, false, false);
-        p->codes += PASS_BYTES;
+        else
+            pass(p, bits, true, false, false, false);
+        p->words += pass_bytes;
         p->cells += p->nt;
     }
-    bool more = per_group > 1;
-    switch ((more ? 4 : 0) + (again ? 2 : 0) + (p->merge ? 1 : 0)) {
-    case 0: pass(p, bits, false, true, false, false); break;
-    case 1: pass(p, bits, false, true, false, true); break;
-    case 2: pass(p, bits, false, true, true, false); break;
-    case 3: pass(p, bits, false, true, true, true); break;
-    case 4: pass(p, bits, true, true, false, false); break;
-    case 5: pass(p, bits, true, true, false, true); break;
-    case 6: pass(p, bits, true, true, true, false); break;
-    default: pass(p, bits, true, true, true, true);
+    const bool more = group > 32;
+    switch ((again ? 2 : 0) + (p->merge ? 1 : 0)) {
+    case 0: pass(p, bits, more, true, false, false); break;
+    case 1: pass(p, bits, more, true, false, true); break;
+    case 2: pass(p, bits, more, true, true, false); break;
+    default: pass(p, bits, more, true, true, true);
     }
-    p->codes += PASS_BYTES;
-    p->cells += p->nt;
 }
 
-static void group_passes_4(pass_args *p, size_t per_group, bool again)
+typedef void (*passes_fn)(pass_args *p, size_t pass_bytes, bool again);
+#define PASSES(bits, group)                                                          \
+    static void passes_##bits##_##group(pass_args *p, size_t pass_bytes, bool again) \
+    {                                                                                \
+        group_passes(p, pass_bytes, bits, group, again);                             \
+    }
+PASSES(4, 32)
+PASSES(4, 64)
+PASSES(4, 128)
+PASSES(8, 32)
+PASSES(8, 64)
+PASSES(8, 128)
+static const passes_fn passes_of[2][3] = {{passes_4_32, passes_4_64, passes_4_128},
+                                          {passes_8_32, passes_8_64, passes_8_128}};
+
+/* All groups of one class: of those of 32 two to each 64 columns, but for a row's end. */
+static void add_class(const tiler *t, const leaf *f, pass_args *p, char *tile,
+                      const act_cell *cells, const float *merge, wanted *q)
 {
-    group_passes(p, 4, per_group, again);
-}
-static void group_passes_8(pass_args *p, size_t per_group, bool again)
-{
-    group_passes(p, 8, per_group, again);
+    const float *scale = scales_of(t, tile), *bias = scale + t->n_groups * QROWS;
+    size_t per_class = t->group < 64 ? 2 : 1, first = (size_t)f->class * 64 / t->group;
+    size_t round = 64 * N_CLASSES / t->group; /* groups until the class comes again */
+    for (size_t block = first; block < t->n_groups; block += round) {
+        size_t end = block + per_class < t->n_groups ? block + per_class : t->n_groups;
+        for (size_t g = block; g < end; g++) {
+            size_t at = g * t->per_group;
+            p->merge = block + round >= t->n_groups && g + 1 == end ? merge : NULL;
+            p->words = tile + at * t->pass_bytes;
+            p->cells = cells + at * p->nt;
+            p->scale = scale + g * QROWS;
+            p->bias = bias + g * QROWS;
+            passes_of[t->bits == 8][t->group / 64](p, t->pass_bytes, g > first);
+            want_some(q);
+        }
+    }
 }
 
-/* 8 rows times the tokens of the block: y[token][row]. */
-static void tile(tiler *t, const char *rows, const act_cell *cells, size_t nt, wanted q, float *y,
-                 size_t ldy)
+VEC_FN void add_lanes(float *to, const float *from, size_t nt)
 {
-    size_t n_groups = t->k / t->group, per_class = t->group < 64 ? 64 / t->group : 1;
-    const float *scale = (const float *)(rows + t->k * QROWS), *bias = scale + n_groups * QROWS;
-    lanes *last = NULL;
+    for (size_t i = 0; i < nt * QROWS; i += VF_N)
+        vf_store(to + i, vf_add(vf_load(to + i), vf_load(from + i)));
+}
+
+/* A tile times a block of tokens: y[token][row]. */
+static void multiply_tile(tiler *t, char *tile, const act_cell *cells, size_t nt, wanted *q,
+                          float *y, size_t ldy)
+{
+    pass_args p = {.dots = t->dots.i[0], .nt = nt};
     for (int l = 0; l < t->n_leaves; l++) {
         const leaf *f = &t->leaves[l];
-        pass_args p = {.dots = &t->dots, .acc = &t->buffer[f->buffer], .nt = nt};
-        bool again = false;
-        for (size_t block = (size_t)f->class * 64; block < t->k; block += 64 * N_CLASSES) {
-            for (size_t i = 0; i < per_class; i++) {
-                size_t g = block / t->group + i, p0 = g * t->per_group;
-                if (g >= n_groups) break;
-                bool final =
-                    block + 64 * N_CLASSES >= t->k && (i + 1 == per_class || g + 1 == n_groups);
-                p.merge = final && f->n_merge ? &t->buffer[f->merge[0]] : NULL;
-                p.codes = (const uint8_t *)rows + p0 * PASS_BYTES;
-                p.cells = cells + p0 * nt;
-                p.scale = scale + g * QROWS;
-                p.bias = bias + g * QROWS;
-                (t->bits == 4 ? group_passes_4 : group_passes_8)(&p, t->per_group, again);
-                again = true;
-                want_some(&q);
-            }
-        }
-        last = p.acc;
-        for (int m = 1; m < f->n_merge; m++)
-            for (size_t i = 0; i < nt; i++)
-                vf_store(last->f[i],
-                         vf_add(vf_load(last->f[i]), vf_load(t->buffer[f->merge[m]].f[i])));
+        p.acc = t->buffer[f->buffer].f[0];
+        add_class(t, f, &p, tile, cells, f->n_merge ? t->buffer[f->merge[0]].f[0] : NULL, q);
+        for (int m = 1; m < f->n_merge; m++) add_lanes(p.acc, t->buffer[f->merge[m]].f[0], nt);
     }
     vf absent = vf_set(t->n_leaves == N_CLASSES ? -0.0f : 0.0f);
-    for (size_t i = 0; i < nt; i++) vf_store(y + i * ldy, vf_add(vf_load(last->f[i]), absent));
-}
-
-static void lay_out(const qmm8_call *c, const tiler *t, act_cell *cells, size_t t0, size_t nt)
-{
     for (size_t i = 0; i < nt; i++)
-        lay_out_token(t, cells, nt, i, c->rec + (t0 + i) * c->rec_stride, c->act_group);
+        vf_store(y + i * ldy, vf_add(vf_load(p.acc + i * QROWS), absent));
 }
 
-/* Up to 32 tokens, laid out once: each tile is unpacked, used and forgotten while it is in L1. */
-static void few_tokens(const qmm8_call *c, tiler *t, char *rows, act_cell *cells)
-{
-    lay_out(c, t, cells, 0, c->nt);
-    for (int64_t n = c->n0; n + QROWS <= c->n1; n += QROWS) {
-        unpack_tile(t, rows, c->w, n);
-        tile(t, rows, cells, c->nt, want_rows(c->w, n + QROWS, QROWS, t->k / t->group),
-             c->y + (n - c->n0), c->ldy);
-    }
-}
+/* --- a call: tokens as many as are laid out at a time, tile by tile, block by block */
 
-/* More tokens: some tiles are unpacked, and every block of tokens, once laid out, meets them all. */
-static void many_tokens(const qmm8_call *c, tiler *t, char *rows, size_t n_fit, act_cell *cells)
+/* One tile of rows [n, n + 8) times the nt tokens laid out; the next one is asked for meanwhile. */
+static void tile_tokens(const qmm8_call *c, tiler *t, char *tile, const act_cell *cells, int64_t n,
+                        size_t nt, float *y, size_t ldy)
 {
-    int64_t step_rows = (int64_t)(n_fit * QROWS);
-    for (int64_t n = c->n0; n + QROWS <= c->n1; n += step_rows) {
-        int64_t end = n + step_rows < c->n1 ? n + step_rows : c->n1;
-        size_t n_tiles = (size_t)(end - n) / QROWS;
-        for (size_t r = 0; r < n_tiles; r++)
-            unpack_tile(t, rows + r * t->tile_bytes, c->w, n + (int64_t)(r * QROWS));
-        for (size_t t0 = 0; t0 < c->nt; t0 += t->block) {
-            size_t nt = c->nt - t0 < t->block ? c->nt - t0 : t->block;
-            lay_out(c, t, cells, t0, nt);
-            for (size_t r = 0; r < n_tiles; r++)
-                tile(t, rows + r * t->tile_bytes, cells, nt, (wanted){.lines = 0},
-                     c->y + t0 * c->ldy + (n - c->n0) + (int64_t)(r * QROWS), c->ldy);
-        }
-    }
-}
-
-/* The rows behind the last whole tile, with some before them. */
-static void last_rows(const qmm8_call *c, tiler *t, char *rows, act_cell *cells, float *part)
-{
-    int64_t n = c->n0 + (c->n1 - c->n0) / QROWS * QROWS, start = last_tile(c->n1, QROWS);
-    if (n == c->n1) return;
-    unpack_tile(t, rows, c->w, start);
-    for (size_t t0 = 0; t0 < c->nt; t0 += t->block) {
-        size_t nt = c->nt - t0 < t->block ? c->nt - t0 : t->block;
-        lay_out(c, t, cells, t0, nt);
-        tile(t, rows, cells, nt, (wanted){.lines = 0}, part, QROWS);
-        for (size_t i = 0; i < nt; i++)
-            memcpy(c->y + (t0 + i) * c->ldy + (n - c->n0), part + i * QROWS + (n - start),
-                   (size_t)(c->n1 - n) * sizeof(float));
+    wanted q = want_rows(c->w, n + QROWS, QROWS, t->n_groups * ((nt + TOKENS - 1) / TOKENS));
+    unpack_tile(t, tile, c->w, n);
+    for (size_t first = 0; first < nt; first += TOKENS) {
+        size_t here = nt - first < TOKENS ? nt - first : TOKENS;
+        multiply_tile(t, tile, cells + first * t->n_passes, here, &q, y + first * ldy, ldy);
     }
 }
 
 void qmm8tile_avx2(const qmm8_call *c)
 {
-    const qmat *w = c->w;
-    tiler *t = (tiler *)c->scratch;
-    memset(t, 0, offsetof(tiler, dots));
-    t->k = (size_t)w->k;
-    t->group = (size_t)w->group;
-    t->bits = w->bits;
-    t->n_passes = t->k / PASS;
-    t->per_group = t->group / PASS;
-    t->tile_bytes = tile_bytes(w);
-    t->block = block_tokens(w);
-    t->n_leaves = plan_leaves(t->leaves, t->k, t->group);
+    tiler *t = (tiler *)c->scratch, plan = plan_tiler(c->w);
+    memcpy(t, &plan, offsetof(tiler, dots));
     act_cell *cells = (act_cell *)(c->scratch + up64(sizeof *t));
-    float *part = (float *)((char *)cells + act_bytes(w));
-    char *rows = (char *)part + up64(TOKENS * QROWS * 4);
-    size_t rest = KERNEL_SCRATCH_BYTES - fixed_bytes(w);
-    size_t n_fit = rest / t->tile_bytes;
-    if (c->nt <= t->block)
-        few_tokens(c, t, rows, cells);
-    else
-        many_tokens(c, t, rows, n_fit < MAX_ROW_TILES ? n_fit : MAX_ROW_TILES, cells);
-    last_rows(c, t, rows, cells, part);
+    float *part = (float *)((char *)cells + cells_bytes(t));
+    char *tile = (char *)part + up64(t->n_laid * QROWS * 4);
+    for (size_t t0 = 0; t0 < c->nt; t0 += t->n_laid) {
+        size_t nt = c->nt - t0 < t->n_laid ? c->nt - t0 : t->n_laid;
+        float *y = c->y + t0 * c->ldy;
+        int64_t n = c->n0;
+        lay_out_tokens(c, t, cells, t0, nt);
+        for (; n + QROWS <= c->n1; n += QROWS)
+            tile_tokens(c, t, tile, cells, n, nt, y + (n - c->n0), c->ldy);
+        if (n == c->n1) continue;
+        int64_t start = last_tile(c->n1, QROWS); /* some rows once more */
+        tile_tokens(c, t, tile, cells, start, nt, part, QROWS);
+        for (size_t i = 0; i < nt; i++)
+            memcpy(y + i * c->ldy + (n - c->n0), part + i * QROWS + (n - start),
+                   (size_t)(c->n1 - n) * sizeof *y);
+    }
 }

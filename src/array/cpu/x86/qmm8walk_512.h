@@ -304,7 +304,9 @@ VEC_FN void rows16(const walk *k, const qmat *w, int64_t n, float *y, size_t ldy
     ROWS(bits, group, 1) ROWS(bits, group, 2) ROWS(bits, group, 3) ROWS(bits, group, 4)
 ROWS_NT(4, 32)
 ROWS_NT(4, 64)
-ROWS_NT(4, 128) ROWS_NT(8, 32) ROWS_NT(8, 64) ROWS_NT(8, 128)
+ROWS_NT(4, 128)
+ROWS_NT(8, 32)
+ROWS_NT(8, 64) ROWS_NT(8, 128)
 #define ENTRY(bits, group)                                                               \
     {                                                                                    \
         rows_##bits##_##group##_1, rows_##bits##_##group##_2, rows_##bits##_##group##_3, \
