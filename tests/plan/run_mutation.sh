@@ -1,6 +1,7 @@
 #!/bin/sh
-# Can the tests see a sum whose order depends on the number of threads? In a copy of the source, sums
-# are cut into as many parts as there are threads; the property test must fail there, and only there.
+# Can the tests see a sum whose order depends on the number of threads? In a copy of the source,
+# sums are cut into as many parts as there are threads; the property test must fail there, and only
+# there.
 set -eu
 B=${B:-build}
 TEST=a_plan_gives_the_bits_of_eager_evaluation_on_every_isa_and_thread_count
@@ -36,7 +37,9 @@ grep -q "$CALL" "$copy/$FILE" || {
     echo "$FILE has changed: teach this script where a row is summed"
     exit 1
 }
-sed -i -e '1i #include "ingot/device.h"' -e "s|$CALL|for (size_t at = 0, part = (n + (size_t)ig_device_threads() - 1) / (size_t)ig_device_threads(); at < n; at += part) *(float *)acc += a->k->sum((const float *)x + at, n - at < part ? n - at : part);|" "$copy/$FILE"
+sed -i -e '1i #include "ingot/device.h"' -e "s|$CALL|\
+        for (size_t at = 0, t = (size_t)ig_device_threads(), part = (n + t - 1) / t; at < n; at += part)\
+            *(float *)acc += a->k->sum((const float *)x + at, n - at < part ? n - at : part);|" "$copy/$FILE"
 if build_and_run "$copy/after.log"; then
     echo "a sum whose order depends on threads went unnoticed"
     exit 1

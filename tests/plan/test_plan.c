@@ -406,6 +406,21 @@ TEST(a_version_of_a_state_that_was_written_over_cannot_be_read)
     ig_state_free(f.state);
 }
 
+TEST(a_state_is_zeroed_even_in_memory_that_was_used_before)
+{
+    const int64_t n = ((int64_t)5 << 20) + 3;
+    for (int round = 0; round < 2; round++) {
+        ig_state *st = NULL;
+        assert_ok(ig_state_new(IG_U8, &n, 1, &st));
+        uint8_t *bytes = ig_state_data(st), any = 0;
+        for (int64_t i = 0; i < n; i++) any |= bytes[i];
+        assert_int_equal(any, 0);
+        memset(bytes, 0xff, (size_t)n);
+        ig_state_free(st);
+    }
+    ig_memory_clear_cache();
+}
+
 TEST(outside_a_trace_a_state_is_an_array_over_the_same_memory)
 {
     ig_state *st = NULL;
@@ -663,6 +678,7 @@ int main(void)
         CASE(reads_and_writes_of_a_state_happen_in_the_order_of_the_trace),
         CASE(a_write_waits_for_the_readers_of_what_it_writes_over),
         CASE(a_version_of_a_state_that_was_written_over_cannot_be_read),
+        CASE(a_state_is_zeroed_even_in_memory_that_was_used_before),
         CASE(outside_a_trace_a_state_is_an_array_over_the_same_memory),
         CASE(a_replay_makes_no_node_allocates_nothing_and_takes_no_lock),
         CASE(timing_is_counted_when_it_is_asked_for),

@@ -1,5 +1,6 @@
-/* graphs.c: random functions (contract in graphs.h). Every choice depends on the seed and on what kind
- * of rows a value has, never on how many there are, so that a call and a trace choose alike. */
+/* graphs.c: random functions (contract in graphs.h). Every choice depends on the seed and on
+ * what kind of rows a value has, never on how many there are, so that a call and a trace choose
+ * alike. */
 #include "support/graphs.h"
 #include <math.h>
 #include <stdlib.h>
