@@ -19,7 +19,8 @@
  * A control token counts only where the tokenizer finds it wholly in trusted spans, so no text of a
  * user becomes one, and none grows together out of "<|" + user text + "|>".
  *
- * A template is immutable: any number of threads may render it at once. */
+ * A template is immutable: any number of threads may render it at once. Stack needed at the default
+ * depth, measured with -O2: 512 KiB to parse, 256 KiB to render. */
 #ifndef LM_TEMPLATE_H
 #define LM_TEMPLATE_H
 #include <jansson.h>
