@@ -203,7 +203,7 @@ static void breathe(worker *w)
 {
     if (++w->n_portions < w->n_check) return;
     int64_t now = clock_mono_us(), spent = now - w->checked_us;
-    if (spent > 2 * POOL_CHECK_US) w->n_check = w->n_check / 2 + 1;
+    if (spent > 2 * POOL_CHECK_US) w->n_check = (int32_t)(w->n_check * POOL_CHECK_US / spent) + 1;
     if (spent < POOL_CHECK_US / 2 && w->n_check < POOL_MAX_CHECK) w->n_check *= 2;
     if (now - w->resumed_us > POOL_BURST_US) {
         sched_yield();
