@@ -69,13 +69,13 @@ static inline span rows_span(int64_t n, int64_t row_cost, int n_workers, int64_t
 
 /* A matrix product cut into blocks of `rows` weight rows times MM_TOKENS rows of the other side. */
 #define MM_TOKENS 256
+#define MM_ROWS 256
 typedef struct tiling {
     int64_t rows, n_row_blocks, n_token_blocks;
 } tiling;
 static inline tiling mm_tiling(int64_t n, int64_t n_tokens, int n_workers)
 {
-    tiling t = {.rows = n_tokens > 8 ? 64 : 256,
-                .n_token_blocks = (n_tokens + MM_TOKENS - 1) / MM_TOKENS};
+    tiling t = {.rows = MM_ROWS, .n_token_blocks = (n_tokens + MM_TOKENS - 1) / MM_TOKENS};
     while (t.rows > 16 && (n + t.rows - 1) / t.rows * t.n_token_blocks < 6 * n_workers) t.rows /= 2;
     t.n_row_blocks = (n + t.rows - 1) / t.rows;
     return t;
@@ -86,8 +86,8 @@ static inline char *kernel_scratch(const run_ctx *r) { return r->scratch + STEP_
 
 /* Zeroed arguments of the type of *p, owned by the lowering's memory. */
 #define LOWER_NEW(l, p) ((p) = step_mem_get((l)->mem, sizeof *(p)))
-ig_status lower_no_memory(
-    void); /* what a lowering returns when step_mem_get gave NULL (recorded there) */
+/* What a lowering returns when step_mem_get gave NULL (recorded there). */
+ig_status lower_no_memory(void);
 /* Refusals. */
 ig_status lower_bad_dtype(const lowering *l, ig_dtype t);
 ig_status lower_not_contiguous(const lowering *l, const char *what);

@@ -106,8 +106,7 @@ static void qmm8_add_run(const void *args, const run_ctx *r, int64_t block)
         a->k->ew2[OP_add](a->out + at, a->residual_first ? res : y, a->residual_first ? y : res, n);
     }
 }
-_Static_assert(MM_TOKENS * 64 * 4 <= STEP_SCRATCH_BYTES && 8 * 256 * 4 <= STEP_SCRATCH_BYTES,
-               "a tile fits");
+_Static_assert(4 * MM_TOKENS * MM_ROWS <= STEP_SCRATCH_BYTES, "a tile fits");
 
 ig_status lower_qmm8(const lowering *l, step *ret_step)
 {
