@@ -67,18 +67,31 @@ static ig_status read_sizes(const char *what, const json_t *root, lm_config *c)
     return IG_OK;
 }
 
-static ig_status read_scaling(const char *what, const json_t *root, lm_config *c)
+/* A factor that the kind of scaling cannot do without. */
+static ig_status need_factor(const char *what, const json_t *s, const char *key, double lo,
+                             double *ret)
+{
+    TRY(json_opt_num(what, s, key, lo, 1e6, 0, ret));
+    return *ret ? IG_OK : ig_fail(IG_EFORMAT, "%s: rope_scaling: %s is missing", what, key);
+}
+
+/* rope_theta and rope_scaling; newer files have both in rope_parameters. */
+static ig_status read_rope(const char *what, const json_t *root, lm_config *c)
 {
     json_t *s = json_object_get(root, "rope_scaling");
+    json_t *both = json_object_get(root, "rope_parameters");
     str type = {0};
     c->scale_factor = 1;
+    TRY(json_opt_num(what, root, "rope_theta", 1, 1e12, 10000, &c->rope_theta));
+    if (!s || json_is_null(s)) s = both;
     if (!s || json_is_null(s)) return IG_OK;
     if (!json_is_object(s))
         return ig_fail(IG_EFORMAT, "%s: rope_scaling: expected an object", what);
+    TRY(json_opt_num(what, s, "rope_theta", 1, 1e12, c->rope_theta, &c->rope_theta));
     TRY(json_opt_str(what, s, "rope_type", &type));
     if (!type.p) TRY(json_opt_str(what, s, "type", &type));
     if (!type.p || str_eq(type, str_of("default"))) return IG_OK;
-    TRY(json_opt_num(what, s, "factor", 1, 1e6, 1, &c->scale_factor));
+    TRY(need_factor(what, s, "factor", 1, &c->scale_factor));
     if (str_eq(type, str_of("linear"))) {
         c->scaling = ROPE_LINEAR;
         return IG_OK;
@@ -88,8 +101,8 @@ static ig_status read_scaling(const char *what, const json_t *root, lm_config *c
                        "%s: rope_scaling type %.*s is not supported (default, linear, llama3)",
                        what, (int)type.n, type.p);
     c->scaling = ROPE_LLAMA3;
-    TRY(json_opt_num(what, s, "low_freq_factor", 1e-3, 1e6, 1, &c->low_freq_factor));
-    TRY(json_opt_num(what, s, "high_freq_factor", 1e-3, 1e6, 4, &c->high_freq_factor));
+    TRY(need_factor(what, s, "low_freq_factor", 1e-3, &c->low_freq_factor));
+    TRY(need_factor(what, s, "high_freq_factor", 1e-3, &c->high_freq_factor));
     TRY(json_get_int(what, s, "original_max_position_embeddings", 1, (int64_t)1 << 31,
                      &c->original_context));
     if (c->high_freq_factor <= c->low_freq_factor)
@@ -205,8 +218,7 @@ static ig_status read_all(const char *what, const json_t *root, lm_config *c)
     TRY(read_sizes(what, root, c));
     TRY(json_opt_num(what, root, "rms_norm_eps", 0, 1, 1e-6, &eps));
     c->norm_eps = (float)eps;
-    TRY(json_opt_num(what, root, "rope_theta", 1, 1e12, 10000, &c->rope_theta));
-    TRY(read_scaling(what, root, c));
+    TRY(read_rope(what, root, c));
     TRY(json_opt_bool(what, root, "tie_word_embeddings", false, &c->tied));
     TRY(json_opt_bool(what, root, "attention_bias", false, &c->attention_bias));
     TRY(refuse_others(what, root, c));

@@ -6,6 +6,7 @@
 
 #define RADIX_BITS 11
 #define RADIX (1 << RADIX_BITS)
+#define MIN_TEMPERATURE 1e-30f /* below, the division would overflow */
 
 typedef struct candidate {
     uint32_t key;
@@ -38,6 +39,9 @@ static ig_status check(const ig_lm_sampling *p, int64_t vocab)
         if (!(range[i].v >= range[i].lo && range[i].v <= range[i].hi))
             return ig_fail(IG_EINVAL, "%s: %g is not within %g and %g", range[i].name, range[i].v,
                            range[i].lo, range[i].hi);
+    if (p->temperature > 0 && p->temperature < MIN_TEMPERATURE)
+        return ig_fail(IG_EINVAL, "temperature: %g is above 0 and below %g; 0 is greedy",
+                       (double)p->temperature, (double)MIN_TEMPERATURE);
     for (int32_t i = 0; i < p->n_bias; i++) {
         if (p->bias[i].id < 0 || p->bias[i].id >= vocab)
             return ig_fail(IG_EINVAL, "logit_bias: token %d is not in a vocabulary of %lld",
