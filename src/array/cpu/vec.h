@@ -11,13 +11,15 @@
  *   vf_max vf_min                      a where a is NaN, else a > b ? a : b and a < b ? a : b: a NaN on either side wins
  *   vm_first(n)                        mask of the lanes below n, 0 <= n <= VF_N
  *   vf_fold(v)                         lanes folded by halves: lane i += lane i + half, down to one
- *   vf_fold_rows(v)                    lane i = vf_fold(v[i]) of VF_N vectors
+ *   vf_fold_rows(v)                    lane i = vf_fold(v[i]) of VF_N vectors; in two steps:
+ *   vf_fold_some(v) vf_fold_rest(c)    c[i] from vectors i * VF_N / 4 on, VF_N / 4 of them; then the result from c[0..3]
  *   vf_hmax(v)                         vf_max over the lanes
  *   vi_of_f(v)                         nearest integer, ties to even, for |v| < 2^31
  *   vi_max vi_hmax vi_hsum             signed; sum wraps
  *   vi_store_i8 vi_storen_i8(p, n)     lanes in [-128, 127] as bytes
  *   vf_load_i8 vf_loadn_i8 vf_load_u8  bytes as f32
  *   VF_TILE                            tokens of a matmul tile of 4 rows: 4 * VF_TILE accumulators and as many loads fit the registers
+ *   VF_WEIGH_ROWS                      query rows whose sums over 4 vectors of columns fit the registers
  * and this file builds on that. */
 #ifndef CPU_VEC_H
 #define CPU_VEC_H

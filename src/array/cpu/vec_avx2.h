@@ -5,6 +5,7 @@
 
 #define VF_N 8
 #define VF_TILE 3
+#define VF_WEIGH_ROWS 2
 typedef __m256 vf;
 typedef __m256i vi;
 typedef __m256 vm; /* all ones or all zeros in a lane */
@@ -148,16 +149,23 @@ VEC_FN float vf_fold(vf a)
     x = _mm_add_ps(x, _mm_movehl_ps(x, x));
     return _mm_cvtss_f32(_mm_add_ss(x, _mm_movehdup_ps(x)));
 }
+VEC_FN vf vf_fold_some(const vf *a) /* halves are rows */
+{
+    return vf_add(_mm256_permute2f128_ps(a[0], a[1], 0x20),
+                  _mm256_permute2f128_ps(a[0], a[1], 0x31));
+}
+VEC_FN vf vf_fold_rest(const vf *c) /* leaves row 2 i + h in lane i of half h */
+{
+    vf d0 = vf_add(_mm256_shuffle_ps(c[0], c[1], 0x44), _mm256_shuffle_ps(c[0], c[1], 0xee));
+    vf d1 = vf_add(_mm256_shuffle_ps(c[2], c[3], 0x44), _mm256_shuffle_ps(c[2], c[3], 0xee));
+    vf r = vf_add(_mm256_shuffle_ps(d0, d1, 0x88), _mm256_shuffle_ps(d0, d1, 0xdd));
+    return _mm256_permutevar8x32_ps(r, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
 VEC_FN vf vf_fold_rows(const vf *a)
 {
-    vf c[4], d[2];
-    for (int i = 0; i < 4; i++)
-        c[i] = vf_add(_mm256_permute2f128_ps(a[i], a[i + 4], 0x20),
-                      _mm256_permute2f128_ps(a[i], a[i + 4], 0x31));
-    for (int i = 0; i < 2; i++)
-        d[i] = vf_add(_mm256_shuffle_ps(c[2 * i], c[2 * i + 1], 0x44),
-                      _mm256_shuffle_ps(c[2 * i], c[2 * i + 1], 0xee));
-    return vf_add(_mm256_shuffle_ps(d[0], d[1], 0x88), _mm256_shuffle_ps(d[0], d[1], 0xdd));
+    vf c[4];
+    EACH (i, 4) c[i] = vf_fold_some(a + 2 * i);
+    return vf_fold_rest(c);
 }
 VEC_FN float vf_hmax(vf a)
 {

@@ -5,6 +5,7 @@
 
 #define VF_N 16
 #define VF_TILE 6
+#define VF_WEIGH_ROWS 4
 typedef __m512 vf;
 typedef __m512i vi;
 typedef __mmask16 vm;
@@ -143,21 +144,25 @@ VEC_FN float vf_fold(vf a)
     x = _mm_add_ps(x, _mm_movehl_ps(x, x));
     return _mm_cvtss_f32(_mm_add_ss(x, _mm_movehdup_ps(x)));
 }
-/* Pairs (i, i + 8), then (i, i + 4) leave quarter q of vector i with row i + 4 q, as four lanes each; the rest stays within quarters. */
+VEC_FN vf vf_fold_some(const vf *a) /* leaves row q in the four lanes of quarter q */
+{
+    vf b0 = vf_add(_mm512_shuffle_f32x4(a[0], a[1], 0x44), _mm512_shuffle_f32x4(a[0], a[1], 0xee));
+    vf b1 = vf_add(_mm512_shuffle_f32x4(a[2], a[3], 0x44), _mm512_shuffle_f32x4(a[2], a[3], 0xee));
+    return vf_add(_mm512_shuffle_f32x4(b0, b1, 0x88), _mm512_shuffle_f32x4(b0, b1, 0xdd));
+}
+VEC_FN vf vf_fold_rest(const vf *c) /* leaves row 4 i + q in lane i of quarter q */
+{
+    vf d0 = vf_add(_mm512_shuffle_ps(c[0], c[1], 0x44), _mm512_shuffle_ps(c[0], c[1], 0xee));
+    vf d1 = vf_add(_mm512_shuffle_ps(c[2], c[3], 0x44), _mm512_shuffle_ps(c[2], c[3], 0xee));
+    vf r = vf_add(_mm512_shuffle_ps(d0, d1, 0x88), _mm512_shuffle_ps(d0, d1, 0xdd));
+    const vi order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    return _mm512_permutexvar_ps(order, r);
+}
 VEC_FN vf vf_fold_rows(const vf *a)
 {
-    vf b[8], c[4], d[2];
-    for (int i = 0; i < 8; i++)
-        b[i] = vf_add(_mm512_shuffle_f32x4(a[i], a[i + 8], 0x44),
-                      _mm512_shuffle_f32x4(a[i], a[i + 8], 0xee));
-    for (int i = 0; i < 4; i++)
-        c[i] = vf_add(_mm512_shuffle_f32x4(b[i], b[i + 4], 0x88),
-                      _mm512_shuffle_f32x4(b[i], b[i + 4], 0xdd));
-    for (int i = 0; i < 2; i++)
-        d[i] = vf_add(_mm512_shuffle_ps(c[2 * i], c[2 * i + 1], 0x44),
-                      _mm512_shuffle_ps(c[2 * i], c[2 * i + 1], 0xee));
-    vf r = vf_add(_mm512_shuffle_ps(d[0], d[1], 0x88), _mm512_shuffle_ps(d[0], d[1], 0xdd));
-    return _mm512_shuffle_f32x4(r, r, 0xd8); /* quarters came as rows 0, 8, 4, 12 */
+    vf c[4];
+    EACH (i, 4) c[i] = vf_fold_some(a + 4 * i);
+    return vf_fold_rest(c);
 }
 VEC_FN float vf_hmax(vf a)
 {

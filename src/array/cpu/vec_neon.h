@@ -5,6 +5,7 @@
 
 #define VF_N 4
 #define VF_TILE 6
+#define VF_WEIGH_ROWS 4
 typedef float32x4_t vf;
 typedef int32x4_t vi;
 typedef uint32x4_t vm; /* all ones or all zeros in a lane */
@@ -133,7 +134,8 @@ VEC_FN float vf_fold(vf a)
     float32x2_t x = vadd_f32(vget_low_f32(a), vget_high_f32(a));
     return vget_lane_f32(x, 0) + vget_lane_f32(x, 1);
 }
-VEC_FN vf vf_fold_rows(const vf *a)
+VEC_FN vf vf_fold_some(const vf *a) { return a[0]; }
+VEC_FN vf vf_fold_rest(const vf *a)
 {
     vf c = vf_add(vcombine_f32(vget_low_f32(a[0]), vget_low_f32(a[1])),
                   vcombine_f32(vget_high_f32(a[0]), vget_high_f32(a[1])));
@@ -141,6 +143,7 @@ VEC_FN vf vf_fold_rows(const vf *a)
                   vcombine_f32(vget_high_f32(a[2]), vget_high_f32(a[3])));
     return vf_add(vuzp1q_f32(c, d), vuzp2q_f32(c, d));
 }
+VEC_FN vf vf_fold_rows(const vf *a) { return vf_fold_rest(a); }
 VEC_FN float vf_hmax(vf a) { return vmaxvq_f32(a); }
 VEC_FN int32_t vi_hmax(vi a) { return vmaxvq_s32(a); }
 VEC_FN int32_t vi_hsum(vi a) { return vaddvq_s32(a); }
