@@ -135,6 +135,13 @@ static void on_admitted(void *user, ig_status status, audit_token *token)
     queue_push(&r->sv->text, r);
 }
 
+/* A refusal that cannot be recorded is still a refusal; nothing waits for it. */
+static void on_denied(void *user, ig_status status, const audit_ref *ref)
+{
+    (void)ref;
+    if (status != IG_OK) log_failed(user);
+}
+
 void pipeline_denied(server *sv, const char *api, const api_key *key, const api_error *error)
 {
     event *e = mem_alloc(sizeof *e);
@@ -146,8 +153,7 @@ void pipeline_denied(server *sv, const char *api, const api_key *key, const api_
     event_int(e, EV_DENIED_HTTP, error->http);
     event_str(e, EV_DENIED_ERR, error->code);
     event_int(e, EV_DENIED_N, 1);
-    /* A refusal that cannot be recorded is still a refusal; the log's death is noticed by admissions. */
-    if (audit_append_async(sv->log, e, NULL, NULL) != IG_OK) ig_error_clear();
+    if (audit_append_async(sv->log, e, on_denied, sv) != IG_OK) log_failed(sv);
     mem_free(e);
 }
 
