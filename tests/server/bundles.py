@@ -1,0 +1,394 @@
+"""bundles.py INGOT: what may not be served, and why the message says so."""
+import json
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+from harness import BUNDLE, TRUST, Cases, Server
+
+INGOT = sys.argv[1]
+KEY = "build/tests/keys/publisher"
+SHARD = "model-00001-of-00002.safetensors"
+cases = Cases()
+root = tempfile.mkdtemp(prefix="ingot-bundles-")
+
+
+def ingot(*args):
+    return subprocess.run([INGOT, *args], capture_output=True, text=True, timeout=120)
+
+
+class Copy:
+    """A copy of the bundle by hard links; `own` makes a file writable without touching the original."""
+
+    count = 0
+
+    def __init__(self):
+        Copy.count += 1
+        self.path = f"{root}/bundle{Copy.count}"
+        shutil.copytree(BUNDLE, self.path, copy_function=os.link)
+
+    def file(self, name):
+        return f"{self.path}/model/{name}"
+
+    def own(self, name):
+        path = self.file(name)
+        data = open(path, "rb").read()
+        os.remove(path)
+        open(path, "wb").write(data)
+        return path
+
+    def edit_json(self, name, **changes):
+        path = self.own(name)
+        value = json.load(open(path))
+        for k, v in changes.items():
+            if v is None:
+                value.pop(k, None)
+            else:
+                value[k] = v
+        json.dump(value, open(path, "w"))
+
+    def sign(self):
+        os.remove(self.path + "/model.sig")
+        out = ingot("sign", self.path, "--key", KEY)
+        assert out.returncode == 0, out.stderr
+
+
+def serve_refuses(bundle, *words, trust=TRUST, options=(), code=None):
+    folder = tempfile.mkdtemp(dir=root)
+    out = subprocess.run([INGOT, "serve", "--bundle", bundle, "--trust", trust, "--log", folder + "/log", "--listen", "127.0.0.1:0", "--context", "512",
+                          "--kv-tokens", "1024", "--allow-writable", *options], capture_output=True, text=True, timeout=60)
+    assert out.returncode != 0, "it was served"
+    for word in words:
+        assert word in out.stderr, f"'{word}' is not in: {out.stderr}"
+    assert code is None or out.returncode == code, out.returncode
+    assert out.stderr.count("\n") <= 3, out.stderr
+
+
+def case(name):
+    def decorate(fn):
+        cases.run("bundle." + name, fn)
+    return decorate
+
+
+@case("flipped-bit-names-the-tensor")
+def _():
+    b = Copy()
+    path = b.own(SHARD)
+    with open(path, "r+b") as f:
+        f.seek(os.path.getsize(path) * 9 // 10)
+        byte = f.read(1)
+        f.seek(-1, 1)
+        f.write(bytes([byte[0] ^ 16]))
+    serve_refuses(b.path, SHARD, "damaged tensor: model.layers.", code=1)
+
+
+@case("truncated-shard")
+def _():
+    b = Copy()
+    path = b.own(SHARD)
+    os.truncate(path, os.path.getsize(path) - 100)
+    serve_refuses(b.path, SHARD, code=1)
+
+
+@case("missing-shard")
+def _():
+    b = Copy()
+    os.remove(b.file(SHARD))
+    serve_refuses(b.path, SHARD)
+
+
+@case("extra-file")
+def _():
+    b = Copy()
+    open(b.file("extra.txt"), "w").write("x")
+    serve_refuses(b.path, "extra.txt", code=1)
+
+
+@case("symlink")
+def _():
+    b = Copy()
+    os.rename(b.file("README.md"), b.path + "/README.md")
+    os.symlink(b.path + "/README.md", b.file("README.md"))
+    serve_refuses(b.path, "README.md")
+
+
+@case("changed-template")
+def _():
+    b = Copy()
+    b.edit_json("tokenizer_config.json", chat_template="{{ messages[0].content }}")
+    serve_refuses(b.path, "tokenizer_config.json", code=1)
+
+
+@case("unsigned")
+def _():
+    b = Copy()
+    os.remove(b.path + "/model.sig")
+    serve_refuses(b.path, "model.sig")
+
+
+@case("signature-not-json")
+def _():
+    b = Copy()
+    os.remove(b.path + "/model.sig")
+    open(b.path + "/model.sig", "w").write("{")
+    serve_refuses(b.path, "model.sig")
+
+
+@case("other-key")
+def _():
+    ingot("keygen", "publisher", root + "/other")
+    serve_refuses(BUNDLE, "trust", trust=root + "/other.pub", code=1)
+
+
+@case("key-missing")
+def _():
+    serve_refuses(BUNDLE, "nowhere.pub", trust=root + "/nowhere.pub")
+
+
+@case("key-garbage")
+def _():
+    open(root + "/garbage.pub", "w").write("not a key")
+    serve_refuses(BUNDLE, "garbage.pub", trust=root + "/garbage.pub")
+
+
+@case("private-key-as-trust")
+def _():
+    serve_refuses(BUNDLE, trust=KEY)
+
+
+@case("bundle-missing")
+def _():
+    serve_refuses(root + "/nothing", "nothing")
+
+
+@case("expired")
+def _():
+    b = Copy()
+    b.edit_json("release.json", not_after="2020-01-01")
+    b.sign()
+    serve_refuses(b.path, "2020-01-01", code=1)
+
+
+@case("newer-engine-needed")
+def _():
+    b = Copy()
+    b.edit_json("release.json", min_engine="99.0.0")
+    b.sign()
+    serve_refuses(b.path, "99.0.0", code=1)
+
+
+@case("config-contradicts-tensors")
+def _():
+    b = Copy()
+    b.edit_json("config.json", hidden_size=640, head_dim=64)
+    b.sign()
+    serve_refuses(b.path, "tensor", "the config needs", code=3)
+
+
+@case("config-heads-do-not-divide")
+def _():
+    b = Copy()
+    b.edit_json("config.json", num_key_value_heads=4)
+    b.sign()
+    serve_refuses(b.path, "num_key_value_heads", code=3)
+
+
+@case("config-other-architecture")
+def _():
+    b = Copy()
+    b.edit_json("config.json", architectures=["MambaForCausalLM"])
+    b.sign()
+    serve_refuses(b.path, "MambaForCausalLM", code=5)
+
+
+@case("config-fewer-layers-leaves-tensors")
+def _():
+    b = Copy()
+    b.edit_json("config.json", num_hidden_layers=29)
+    b.sign()
+    serve_refuses(b.path, "model.layers.29.", code=3)
+
+
+@case("config-more-layers-misses-tensors")
+def _():
+    b = Copy()
+    b.edit_json("config.json", num_hidden_layers=31)
+    b.sign()
+    serve_refuses(b.path, "model.layers.30.", "missing", code=3)
+
+
+@case("tokenizer-bigger-than-vocabulary")
+def _():
+    b = Copy()
+    b.edit_json("config.json", vocab_size=1000, eos_token_id=2, bos_token_id=1)
+    b.sign()
+    serve_refuses(b.path, "vocab_size", code=3)
+
+
+@case("tokenizer-unknown-component")
+def _():
+    b = Copy()
+    b.edit_json("tokenizer.json", pre_tokenizer={"type": "Telepathy"})
+    b.sign()
+    serve_refuses(b.path, "Telepathy", code=5)
+
+
+@case("template-syntax")
+def _():
+    b = Copy()
+    b.edit_json("tokenizer_config.json", chat_template="{% for m in messages %}{{ m.content }}")
+    b.sign()
+    serve_refuses(b.path, "tokenizer_config.json")
+
+
+@case("known-answer-differs")
+def _():
+    b = Copy()
+    path = b.own("kat.json")
+    text = open(path).read()
+    at = text.index('"logits":"') + 10
+    open(path, "w").write(text[:at] + ("0" if text[at] != "0" else "1") + text[at + 1:])
+    b.sign()
+    serve_refuses(b.path, "logits", code=1)
+
+
+@case("safetensors-header-lies")
+def _():
+    b = Copy()
+    path = b.own(SHARD)
+    with open(path, "r+b") as f:
+        f.write(struct.pack("<Q", 1 << 40))
+    b.sign()
+    serve_refuses(b.path, SHARD, code=3)
+
+
+@case("index-names-a-path")
+def _():
+    b = Copy()
+    path = b.own("model.safetensors.index.json")
+    text = open(path).read().replace(SHARD, "../" + SHARD)
+    open(path, "w").write(text)
+    b.sign()
+    serve_refuses(b.path, "plain", code=3)
+
+
+# --- settings
+@case("open-address-without-keys")
+def _():
+    serve_refuses(BUNDLE, "api-keys", options=("--listen", "0.0.0.0:0"))
+
+
+@case("setting-unknown-in-file")
+def _():
+    open(root + "/conf", "w").write("threads = 2\nfrobs = 1\n")
+    serve_refuses(BUNDLE, "conf:2", "frobs", options=("--file", root + "/conf"))
+
+
+@case("setting-out-of-range")
+def _():
+    serve_refuses(BUNDLE, "queue", options=("--queue", "0"))
+
+
+@case("writable-model-without-leave")
+def _():
+    folder = tempfile.mkdtemp(dir=root)
+    out = ingot("serve", "--bundle", BUNDLE, "--trust", TRUST, "--log", folder + "/log", "--listen", "127.0.0.1:0", "--kv-tokens", "1024", "--context", "512")
+    assert out.returncode == 1 and "--allow-writable" in out.stderr, out.stderr
+
+
+# --- packing
+@case("pack-truncated-gguf")
+def _():
+    data = open("build/demo-model.gguf", "rb").read(50_000_000)
+    open(root + "/cut.gguf", "wb").write(data)
+    out = ingot("pack", root + "/cut.gguf", root + "/cut-bundle")
+    assert out.returncode == 3 and "truncated" in out.stderr and not os.path.exists(root + "/cut-bundle"), out.stderr
+
+
+@case("pack-not-a-gguf")
+def _():
+    open(root + "/text.gguf", "w").write("hello, I am text and no model")
+    out = ingot("pack", root + "/text.gguf", root + "/text-bundle")
+    assert out.returncode == 3 and "GGUF" in out.stderr, out.stderr
+
+
+@case("pack-over-an-existing-bundle")
+def _():
+    out = ingot("pack", "build/demo-model.gguf", BUNDLE)
+    assert out.returncode == 3 and "exists" in out.stderr, out.stderr
+
+
+# --- the log
+def server_with_log(folder, **more):
+    return Server(INGOT, "--kv-tokens", "2048", "--context", "1024", folder=folder, **more)
+
+
+@case("log-in-use")
+def _():
+    folder = tempfile.mkdtemp(dir=root)
+    s = server_with_log(folder)
+    out = ingot("serve", "--bundle", BUNDLE, "--trust", TRUST, "--log", folder + "/log", "--listen", "127.0.0.1:0", "--allow-writable")
+    assert out.returncode == 4 and "in use" in out.stderr, out.stderr
+    s.stop()
+
+
+@case("log-tampered")
+def _():
+    folder = tempfile.mkdtemp(dir=root)
+    s = server_with_log(folder)
+    s.chat()
+    s.stop()
+    segments = folder + "/log/segments"
+    path = segments + "/" + sorted(os.listdir(segments))[0]
+    data = open(path, "rb").read()
+    at = data.index(b'"type":"admit"')
+    with open(path, "r+b") as f:
+        f.seek(at + 9)
+        f.write(b"X")
+    out = ingot("serve", "--bundle", BUNDLE, "--trust", TRUST, "--log", folder + "/log", "--listen", "127.0.0.1:0", "--allow-writable")
+    assert out.returncode == 1, (out.returncode, out.stderr)
+
+
+@case("killed-in-mid-answer-five-times")
+def _():
+    folder = tempfile.mkdtemp(dir=root)
+    for i in range(5):
+        s = server_with_log(folder)
+        curl = subprocess.Popen(["curl", "-sN", f"http://127.0.0.1:{s.port}/v1/chat/completions", "-d",
+                                 json.dumps({"messages": [{"role": "user", "content": "Tell a long story."}], "max_tokens": 900, "stream": True})], stdout=subprocess.PIPE)
+        curl.stdout.readline()
+        time.sleep(0.03 * i)
+        s.process.send_signal(signal.SIGKILL)
+        s.process.wait()
+        assert b"[DONE]" not in curl.communicate()[0]
+    s = server_with_log(folder)
+    s.chat()
+    s.stop()
+    s.verify()
+    events = s.events()
+    admits, dones = [e["req"] for e in events if e["type"] == "admit"], [e["req"] for e in events if e["type"] == "done"]
+    assert sorted(admits) == sorted(dones) and sum(e.get("status") == "recovered" for e in events) == 5
+
+
+@case("full-disk-admits-nothing-and-loses-nothing")
+def _():
+    folder = tempfile.mkdtemp(dir=root)
+    s = server_with_log(folder)
+    s.chat()
+    s.stop()
+    small = Server(INGOT, "--kv-tokens", "2048", "--context", "1024", folder=folder, wait=False, limit=8)   # files of at most 4 KiB
+    small.process.wait(60)
+    assert small.process.returncode != 0, "it ran on a full disk"
+    s = server_with_log(folder)
+    s.chat()
+    s.stop()
+    s.verify()
+
+
+shutil.rmtree(root, ignore_errors=True)
+cases.end()
