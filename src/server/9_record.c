@@ -34,7 +34,7 @@ static ig_status add_answers(request *r, event *e)
     event_commit out[API_MAX_CHOICES], tout[API_MAX_CHOICES];
     for (int i = 0; i < r->api.n; i++) {
         const choice *c = &r->choice[i];
-        char name[16];
+        char name[24];
         snprintf(name, sizeof name, "out.%d", i);
         TRY(commit_make(&r->secret, name, c->text.data ? c->text.data : "", c->text.n, out[i].commit));
         out[i].n = (int64_t)c->text.n;
@@ -92,7 +92,7 @@ ig_status stage_record_event(server *sv, request *r, event *e)
 static ig_status make_receipt(request *r, buf *ret_receipt)
 {
     receipt_opening open[1 + API_MAX_CHOICES];
-    char names[API_MAX_CHOICES][16];
+    char names[API_MAX_CHOICES][24];
     size_t n = 0;
     int64_t n_ids;
     const int32_t *ids = ig_lm_prompt_ids(r->prompt, &n_ids);
