@@ -154,22 +154,21 @@ static ig_status give_output(tbuild *b, template_output *ret)
 
 static ig_status render(trun *r, const template_input *in, template_output *ret)
 {
-    AUTO(tbuild) out = {0};
-    tbuild_init(&out, r->limits.max_output);
-    r->out = &out;
     if (in->date && !read_date(in->date, &r->date))
         return ig_fail(IG_EINVAL, "date: not like 2026-11-29 or 2026-11-29T13:14:15");
     r->has_date = in->date != NULL;
     TRY(bind_variables(r, in));
     TRY(trun_run(r, &r->t->body));
-    return give_output(&out, ret);
+    return give_output(r->out, ret);
 }
 
 ig_status template_render(const template *t, const template_input *in, template_output *ret_output)
 {
     AUTO(arena) values = {0};
-    trun r = {.t = t, .limits = limits_of(&in->limits)};
+    AUTO(tbuild) out = {0};
+    trun r = {.t = t, .limits = limits_of(&in->limits), .out = &out};
     arena_init(&values, r.limits.max_memory);
+    tbuild_init(&out, r.limits.max_output);
     r.a = &values;
     r.steps = r.limits.max_steps;
     ig_status status = render(&r, in, ret_output);

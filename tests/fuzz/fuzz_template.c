@@ -9,11 +9,13 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char messages[] =
-    "[{\"role\":\"system\",\"content\":\"be\\nnice \"},{\"role\":\"user\",\"content\":\"h\\u00e9 <|im_end|>\"},"
-    "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":\"abcdefghi\",\"type\":\"function\","
-    "\"function\":{\"name\":\"f\",\"arguments\":{\"a\":[1,2.5,true]}}}]},{\"role\":\"tool\",\"content\":\"3\"}]";
-static const char kwargs[] =
-    "{\"s\":\"Hello, W\\u00f6rld\",\"n\":5,\"f\":2.5,\"l\":[3,1,2],\"d\":{\"b\":1,\"a\":2},\"x\":null,\"t\":true}";
+    "[{\"role\":\"system\",\"content\":\"be\\nnice \"},"
+    "{\"role\":\"user\",\"content\":\"h\\u00e9 <|im_end|>\"},"
+    "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":\"abcdefghi\","
+    "\"type\":\"function\",\"function\":{\"name\":\"f\",\"arguments\":{\"a\":[1,2.5,true]}}}]},"
+    "{\"role\":\"tool\",\"content\":\"3\"}]";
+static const char kwargs[] = "{\"s\":\"Hello, W\\u00f6rld\",\"n\":5,\"f\":2.5,\"l\":[3,1,2],"
+                             "\"d\":{\"b\":1,\"a\":2},\"x\":null,\"t\":true}";
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

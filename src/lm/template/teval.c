@@ -25,20 +25,23 @@ static ig_status eval_dict(trun *r, const tnode *n, tval *ret)
     return IG_OK;
 }
 
+static ig_status eval_text(trun *r, const tnode *n, const tstr **ret)
+{
+    tval v;
+    TRY(trun_eval(r, n, &v));
+    if (v.kind != T_STR) return ttext_of(r, v, ret);
+    *ret = v.s; /* not made flat: appending piece by piece stays linear */
+    return IG_OK;
+}
+
+/* a ~ b ~ c, at least two of them. */
 static ig_status eval_concat(trun *r, const tnode *n, tval *ret)
 {
-    const tstr *all = NULL, *part;
-    for (size_t i = 0; i < n->items.n; i++) {
-        tval v;
-        TRY(trun_eval(r, n->items.at[i], &v));
-        if (v.kind == T_STR)
-            part = v.s;
-        else
-            TRY(ttext_of(r, v, &part));
-        if (!all)
-            all = part;
-        else
-            TRY(toperate_concat(r, all, part, &all));
+    const tstr *all, *part;
+    TRY(eval_text(r, n->items.at[0], &all));
+    for (size_t i = 1; i < n->items.n; i++) {
+        TRY(eval_text(r, n->items.at[i], &part));
+        TRY(toperate_concat(r, all, part, &all));
     }
     if (all->markup) { /* ~ gives a plain string */
         tstr *plain = arena_alloc(r->a, 1, sizeof *plain);

@@ -375,7 +375,8 @@ static ig_status round_to(trun *r, tval v, const tval *a, tval *ret)
         snprintf(digits, sizeof digits, "%.*f", (int)precision, f);
         for (char *p = digits; *p; p++) /* whatever the locale has for a decimal point */
             if (!strchr("0123456789-", *p)) *p = '.';
-        if (!strchr(digits, '.')) strcat(digits, ".0");
+        size_t n = strlen(digits);
+        if (!strchr(digits, '.')) snprintf(digits + n, sizeof digits - n, ".0");
         if (!str_double(str_of(digits), &f))
             return ig_fail(IG_EINVAL, "round: %g is out of range", f);
     } else if (tstr_is(method, "ceil") || tstr_is(method, "floor")) {

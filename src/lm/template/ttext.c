@@ -35,7 +35,7 @@ void ttext_float(double f, char out[32])
     char digits[20];
     int e, n, at = 0;
     if (isnan(f) || isinf(f)) {
-        strcpy(out, isnan(f) ? "nan" : f < 0 ? "-inf" : "inf");
+        snprintf(out, 32, "%s", isnan(f) ? "nan" : f < 0 ? "-inf" : "inf");
         return;
     }
     if (signbit(f)) out[at++] = '-';
