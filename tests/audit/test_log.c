@@ -2,10 +2,10 @@
 #include "support/test.h"
 #include "support/auditlog.h"
 #include "support/tmp.h"
-#include <fcntl.h>
-#include <sys/stat.h>
+#include <pthread.h>
 #include <unistd.h>
 #include "base/file.h"
+#include "ingot/audit.h"
 
 static char dir[TMP_PATH_N];
 static log_key *key;
@@ -258,6 +258,61 @@ TEST(a_receipt_opens_the_answer_and_the_request)
     audit_log_abandon(l);
 }
 
+typedef struct client {
+    audit_log *l;
+    audit_ref load;
+    pthread_t thread;
+    ig_status status;
+} client;
+
+/* Requests one after the other, each receipt opened while others append. */
+static void *ask(void *arg)
+{
+    client *c = arg;
+    commit_secret secret;
+    auditlog_secret(&secret);
+    for (int i = 0; i < 40 && c->status == IG_OK; i++) {
+        AUTO(buf) text = {0};
+        AUTO(receipt_ptr) r = NULL;
+        audit_ref done;
+        audit_stats s;
+        c->status = auditlog_request(c->l, "r", &c->load, &done);
+        if (c->status == IG_OK)
+            c->status = audit_receipt(c->l, done.index, &secret, NULL, 0, &text);
+        if (c->status == IG_OK)
+            c->status = receipt_open("receipt", (str){text.data, text.n}, audit_log_vkey(c->l), &r);
+        if (c->status == IG_OK)
+            c->status = receipt_check(r, "out.0", AUDITLOG_ANSWER, strlen(AUDITLOG_ANSWER));
+        audit_log_stats(c->l, &s);
+    }
+    return NULL;
+}
+
+TEST(many_clients_at_once_get_receipts_that_hold)
+{
+    audit_log *l = must_open();
+    client c[8];
+    audit_ref load;
+    assert_ok(auditlog_start(l, &load));
+    for (size_t i = 0; i < N_ELEM(c); i++) {
+        c[i] = (client){.l = l, .load = load, .status = IG_OK};
+        assert_int_equal(pthread_create(&c[i].thread, NULL, ask, &c[i]), 0);
+    }
+    for (size_t i = 0; i < N_ELEM(c); i++) {
+        assert_int_equal(pthread_join(c[i].thread, NULL), 0);
+        assert_int_equal(c[i].status, IG_OK);
+    }
+    audit_stats s;
+    audit_log_stats(l, &s);
+    assert_int_equal(s.size, 2 + 8 * 40 * 2);
+    assert_int_equal(s.signed_size, s.size);
+    assert_int_equal(s.reserved_bytes, 0);
+    assert_ok(audit_log_close(l, "exit"));
+    ig_audit_log_report r;
+    assert_ok(ig_audit_log_verify(dir, log_key_public(key)->text, NULL, &r));
+    assert_int_equal(r.n_dones, 320);
+}
+
 TEST(an_opening_that_does_not_fit_is_refused)
 {
     audit_log *l = must_open();
@@ -312,6 +367,7 @@ int main(void)
         ISOLATED(admission_reserves_room_for_every_done),
         ISOLATED(a_log_grows_over_many_segments_and_reopens),
         ISOLATED(a_receipt_opens_the_answer_and_the_request),
+        ISOLATED(many_clients_at_once_get_receipts_that_hold),
         ISOLATED(an_opening_that_does_not_fit_is_refused),
         ISOLATED(every_flipped_byte_of_a_receipt_is_refused),
     };
