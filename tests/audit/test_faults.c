@@ -281,6 +281,29 @@ TEST(a_failed_sync_ends_everything_and_is_never_retried)
     restart_and_check(&nothing);
 }
 
+TEST(nothing_is_signed_that_was_not_synced)
+{
+    audit_log *l;
+    audit_ref load, done;
+    event e;
+    audit_token *t;
+    checkpoint before, after;
+    AUTO(buf) note = {0}, later = {0};
+    copy_base();
+    assert_ok(auditlog_open(work, key, &l));
+    assert_ok(auditlog_start(l, &load));
+    auditlog_admit(&e, "r", &load);
+    assert_ok(audit_admit(l, &e, &t));
+    assert_ok(audit_checkpoint(l, &before, &note));
+    io_fault_arm((io_fault){.n = 2, .err = EIO});
+    auditlog_done_full(&e);
+    assert_fails(audit_done(t, &e, &done), IG_EIO, "cannot sync");
+    assert_ok(audit_checkpoint(l, &after, &later));
+    assert_int_equal(after.size, before.size);
+    audit_token_free(t);
+    audit_log_abandon(l);
+}
+
 static ig_status whole_session(void *user)
 {
     audit_log *l;
@@ -312,6 +335,7 @@ int main(void)
     if (access("/dev/shm", W_OK) == 0) (void)setenv("TMPDIR", "/dev/shm", 0);
     const struct CMUnitTest tests[] = {
         CASE(a_failed_sync_ends_everything_and_is_never_retried),
+        CASE(nothing_is_signed_that_was_not_synced),
         CASE(every_failing_allocation_is_reported),
         CASE(killed_at_every_call),
         CASE(killed_in_the_middle_of_every_write),

@@ -1,4 +1,5 @@
 /* The running log: order, durability, tokens, reservation, restart, receipts. */
+#define _GNU_SOURCE /* memmem */
 #include "support/test.h"
 #include "support/auditlog.h"
 #include "support/tmp.h"
@@ -135,6 +136,54 @@ TEST(a_crash_closes_its_orphans_as_recovered)
     l = must_open();
     assert_false(audit_log_recovery(l)->gap);
     audit_log_abandon(l);
+}
+
+/* Flips a byte of the first segment where this text stands. */
+static void damage(const char *text)
+{
+    AUTO(buf) seg = {0};
+    static const char name[] = "segments/00000000000000000000.seg";
+    assert_ok(file_read(tmp_path(dir, name), 1 << 20, &seg));
+    char *at = memmem(seg.data, seg.n, text, strlen(text));
+    assert_non_null(at);
+    *at ^= 1;
+    tmp_write(dir, name, seg.data, seg.n);
+}
+
+TEST(damage_behind_the_signed_size_is_cut_and_leaves_nothing_to_rise_again)
+{
+    audit_log *l = must_open();
+    audit_ref load, ref;
+    event e;
+    assert_ok(auditlog_start(l, &load));
+    for (int i = 0; i < 2; i++) {
+        auditlog_denied(&e);
+        assert_ok(audit_append(l, &e, &ref));
+    }
+    audit_log_abandon(l);
+    damage("overload"); /* the first denied; the second stays whole behind it */
+    l = must_open();
+    assert_int_equal(audit_log_recovery(l)->size, 2);
+    assert_int_equal(audit_log_recovery(l)->signed_size, 2);
+    assert_in_range(audit_log_recovery(l)->cut, 300, 700);
+    assert_type(l, 2, EVENT_GAP);
+    audit_log_abandon(l);
+    l = must_open();
+    assert_int_equal(audit_log_recovery(l)->size, 3);
+    assert_int_equal(audit_log_recovery(l)->cut, 0);
+    audit_log_abandon(l);
+}
+
+TEST(damage_below_the_signed_size_is_refused_and_named)
+{
+    audit_log *l = must_open();
+    audit_ref load, done;
+    assert_ok(auditlog_start(l, &load));
+    assert_ok(auditlog_request(l, "r", &load, &done));
+    assert_ok(auditlog_fill(l, 1)); /* whose sync stores the checkpoint */
+    audit_log_abandon(l);
+    damage("\"type\":\"admit\"");
+    assert_fails(auditlog_open(dir, key, &l), IG_EVERIFY, "event 2; a checkpoint over");
 }
 
 TEST(a_token_takes_one_done)
@@ -362,6 +411,8 @@ int main(void)
         ISOLATED(a_log_opened_with_another_key_is_refused),
         ISOLATED(a_copy_on_another_machine_needs_take_over),
         ISOLATED(a_crash_closes_its_orphans_as_recovered),
+        ISOLATED(damage_behind_the_signed_size_is_cut_and_leaves_nothing_to_rise_again),
+        ISOLATED(damage_below_the_signed_size_is_refused_and_named),
         ISOLATED(a_token_takes_one_done),
         ISOLATED(closing_with_a_request_open_writes_no_stop),
         ISOLATED(admission_reserves_room_for_every_done),
