@@ -77,7 +77,8 @@ static ig_status emit(detokenise *d, size_t k, str s)
     return buf_status(d->out);
 }
 
-static str held(const stage *g) { return (str){g->held.data, g->held.n}; }
+/* What a buffer holds; never a null pointer. */
+static str content(const buf *b) { return (str){b->data ? b->data : "", b->n}; }
 
 /* ---- replacing ---- */
 
@@ -119,6 +120,7 @@ static ig_status replace_growing(detokenise *d, size_t k, str s)
     const decode_step *step = g->step;
     buf_add(&g->held, s.p, s.n);
     TRY(buf_status(&g->held));
+    if (g->held.n == 0) return IG_OK;
     size_t done = 0, i = 0;
     buf_clear(&g->work);
     while (i < g->held.n) {
@@ -136,7 +138,7 @@ static ig_status replace_growing(detokenise *d, size_t k, str s)
     TRY(buf_status(&g->work));
     g->held.n -= i;
     memmove(g->held.data, g->held.data + i, g->held.n);
-    return emit(d, k, (str){g->work.data, g->work.n});
+    return emit(d, k, content(&g->work));
 }
 
 /* ---- bytes to text ---- */
@@ -184,7 +186,7 @@ static ig_status pass_bytes(detokenise *d, size_t k, bool end)
         g->held.n -= i;
         memmove(g->held.data, g->held.data + i, g->held.n);
     }
-    return g->work.n ? emit(d, k, (str){g->work.data, g->work.n}) : IG_OK;
+    return g->work.n ? emit(d, k, content(&g->work)) : IG_OK;
 }
 
 /* A token of the byte-level alphabet as bytes; any other token as it is. */
@@ -227,7 +229,7 @@ static ig_status pass_run(detokenise *d, size_t k)
     size_t n = g->held.n;
     if (n == 0) return IG_OK;
     if (utf8_valid(g->held.data, n)) {
-        TRY(emit(d, k, held(g)));
+        TRY(emit(d, k, content(&g->held)));
     } else {
         for (size_t i = 0; i < n; i++) TRY(emit(d, k, str_of(REPLACEMENT)));
     }
@@ -285,7 +287,7 @@ static ig_status strip_growing(detokenise *d, size_t k, str s)
         buf_add(&g->work, s.p + i, n);
     }
     TRY(buf_status(&g->work));
-    return g->work.n ? emit(d, k, (str){g->work.data, g->work.n}) : IG_OK;
+    return g->work.n ? emit(d, k, content(&g->work)) : IG_OK;
 }
 
 static ig_status metaspace(detokenise *d, size_t k, str s, bool first)
@@ -295,7 +297,7 @@ static ig_status metaspace(detokenise *d, size_t k, str s, bool first)
     buf_clear(&g->work);
     replace_all(&g->work, s, (str){g->step->text, g->step->n_text}, by);
     TRY(buf_status(&g->work));
-    return emit(d, k, (str){g->work.data, g->work.n});
+    return emit(d, k, content(&g->work));
 }
 
 /* Spaces that English writes and WordPiece tokens lose, one replacement after another. */
@@ -312,7 +314,7 @@ static ig_status cleanup(buf *out, str s)
     for (size_t i = 0; i < N_ELEM(pairs); i++) {
         TRY(buf_status(out));
         buf_clear(&tmp);
-        replace_all(&tmp, (str){out->data, out->n}, str_of(pairs[i][0]), str_of(pairs[i][1]));
+        replace_all(&tmp, content(out), str_of(pairs[i][0]), str_of(pairs[i][1]));
         TRY(buf_status(&tmp));
         buf_clear(out);
         buf_add(out, tmp.data, tmp.n);
@@ -329,10 +331,10 @@ static ig_status pass_wordpiece(detokenise *d, size_t k, str s, bool first)
     if (!first && str_starts(s, prefix)) s = (str){s.p + prefix.n, s.n - prefix.n};
     buf_add(&g->held, s.p, s.n);
     TRY(buf_status(&g->held));
-    if (!g->step->cleanup) return emit(d, k, held(g));
+    if (!g->step->cleanup) return emit(d, k, content(&g->held));
     buf_clear(&g->work);
-    TRY(cleanup(&g->work, held(g)));
-    return emit(d, k, (str){g->work.data, g->work.n});
+    TRY(cleanup(&g->work, content(&g->held)));
+    return emit(d, k, content(&g->work));
 }
 
 /* The token in g->held, its suffix made a space or, at the end, nothing. */
@@ -342,12 +344,12 @@ static ig_status pass_suffixed(detokenise *d, size_t k, const char *by)
     buf_clear(&g->work);
     TRY(buf_status(&g->held));
     if (g->step->n_text)
-        replace_all(&g->work, held(g), (str){g->step->text, g->step->n_text}, str_of(by));
+        replace_all(&g->work, content(&g->held), (str){g->step->text, g->step->n_text}, str_of(by));
     else
         buf_add(&g->work, g->held.data, g->held.n);
     TRY(buf_status(&g->work));
     buf_clear(&g->held);
-    return emit(d, k, (str){g->work.data, g->work.n});
+    return emit(d, k, content(&g->work));
 }
 
 static ig_status replace_token(detokenise *d, size_t k, str s)
@@ -361,7 +363,7 @@ static ig_status replace_token(detokenise *d, size_t k, str s)
     else
         TRY(replace_pattern(d, &g->work, step, s));
     TRY(buf_status(&g->work));
-    return emit(d, k, (str){g->work.data, g->work.n});
+    return emit(d, k, content(&g->work));
 }
 
 /* ---- the chain ---- */
@@ -418,14 +420,14 @@ static ig_status end_text(detokenise *d, size_t k)
     case DECODE_STRIP:
     case DECODE_METASPACE: return IG_OK;
     case DECODE_REPLACE:
-        if (g->step->literal) return emit(d, k, held(g));
+        if (g->step->literal) return emit(d, k, content(&g->held));
         break;
     default: break;
     }
     buf_add(&all, g->held.data, g->held.n);
     TRY(buf_status(&all));
     buf_clear(&g->held);
-    return take_token(d, k, (str){all.data, all.n});
+    return take_token(d, k, content(&all));
 }
 
 static ig_status end_tokens(detokenise *d, size_t k)
@@ -526,7 +528,7 @@ bool tokenizer_token_bytes(const tokenizer *t, int32_t id, buf *ret_bytes)
     for (size_t i = 0; i < t->n_decode; i++) {
         buf *swap = from;
         buf_clear(to);
-        if (!apply(d, &t->decode[i], (str){from->data, from->n}, to)) return false;
+        if (!apply(d, &t->decode[i], content(from), to)) return false;
         from = to;
         to = swap;
     }

@@ -548,12 +548,16 @@ static const char everything[] =
     "\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"b\",1],\"cls\":[\"a\",0]},"
     "\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"ByteFallback\"},{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"_\"},\"content\":\" \"},{\"type\":\"Fuse\"},"
     "{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":1}]},";
-static const char *const models[] = {
-    "\"model\":{\"type\":\"BPE\",\"byte_fallback\":true,\"unk_token\":\"?\",\"end_of_word_suffix\":\"$\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2,\"?\":3,\"ab$\":4,\"b$\":5},"
-    "\"merges\":[\"a b\",\"a b$\"]}}",
-    "\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"byte_fallback\":true,\"vocab\":[[\"?\",0],[\"a\",-1],[\"b\",-1],[\"ab\",-1.5]]}}",
-    "\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"?\",\"continuing_subword_prefix\":\"#\",\"max_input_chars_per_word\":9,\"vocab\":{\"?\":0,\"a\":1,\"#b\":2}}}",
-};
+static const char bpe_model[] =
+    "\"model\":{\"type\":\"BPE\",\"byte_fallback\":true,\"unk_token\":\"?\",\"end_of_word_suffix\":\"$\","
+    "\"vocab\":{\"a\":0,\"b\":1,\"ab\":2,\"?\":3,\"ab$\":4,\"b$\":5},\"merges\":[\"a b\",\"a b$\"]}}";
+static const char unigram_model[] =
+    "\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"byte_fallback\":true,"
+    "\"vocab\":[[\"?\",0],[\"a\",-1],[\"b\",-1],[\"ab\",-1.5]]}}";
+static const char wordpiece_model[] =
+    "\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"?\",\"continuing_subword_prefix\":\"#\","
+    "\"max_input_chars_per_word\":9,\"vocab\":{\"?\":0,\"a\":1,\"#b\":2}}}";
+static const char *const models[] = {bpe_model, unigram_model, wordpiece_model};
 
 static ig_status whole_way(void *user)
 {

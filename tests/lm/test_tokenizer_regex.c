@@ -52,9 +52,10 @@ TEST(classes_hold_the_code_points_that_they_hold_in_oniguruma)
 
 static void replace(const regex *r, regex_run *run, const buf *text, buf *out)
 {
-    regex_iter it = regex_over(r, run, text->data ? text->data : "", text->n);
+    if (text->n == 0) return;
+    regex_iter it = regex_over(r, run, text->data, text->n);
     size_t done = 0, at, end;
-    for (bool found = text->n > 0; found;) {
+    for (bool found = true; found;) {
         assert_ok(regex_next(&it, &found, &at, &end));
         if (!found) break;
         buf_add(out, text->data + done, at - done);
