@@ -145,9 +145,9 @@ static void what_cannot_be_right_or_is_not_done_is_refused(void **state)
         {BASE ",\"rope_scaling\":{\"type\":\"linear\",\"factor\":0.5}}", IG_EFORMAT, "factor"},
         {BASE ",\"rope_scaling\":{\"type\":\"llama3\",\"factor\":8}}", IG_EFORMAT,
          "low_freq_factor is missing"},
-        {BASE
-         ",\"rope_scaling\":{\"type\":\"llama3\",\"factor\":8,\"low_freq_factor\":4,\"high_freq_factor\":1,"
-         "\"original_max_position_embeddings\":8192}}",
+        {BASE ",\"rope_scaling\":{\"type\":\"llama3\",\"factor\":8,\"low_freq_factor\":4,"
+              "\"high_freq_factor\":1,"
+              "\"original_max_position_embeddings\":8192}}",
          IG_EFORMAT, "high_freq_factor 1 is not above low_freq_factor 4"},
         {BASE ",\"hidden_act\":\"gelu\"}", IG_EUNSUPPORTED, "hidden_act gelu"},
         {BASE ",\"mlp_bias\":true}", IG_EUNSUPPORTED, "mlp_bias"},
@@ -168,7 +168,8 @@ static void what_cannot_be_right_or_is_not_done_is_refused(void **state)
          IG_EFORMAT, "bits"},
         {BASE ",\"quantization_config\":{\"quant_method\":\"gptq\",\"bits\":4}}", IG_EUNSUPPORTED,
          "gptq"},
-        {"{\"architectures\":[\"LlamaForCausalLM\"],\"vocab_size\":10,\"hidden_size\":65,\"num_hidden_layers\":1,"
+        {"{\"architectures\":[\"LlamaForCausalLM\"],\"vocab_size\":10,\"hidden_size\":65,"
+         "\"num_hidden_layers\":1,"
          "\"num_attention_heads\":4,\"intermediate_size\":8}",
          IG_EFORMAT, "hidden_size 65 is not a multiple of num_attention_heads 4"},
         {"{\"architectures\":[\"LlamaForCausalLM\"],\"vocab_size\":99999999999}", IG_EFORMAT,
@@ -201,8 +202,9 @@ static ig_status read_and_drop(void *user)
 static void every_failing_allocation_is_reported_and_leaks_nothing(void **state)
 {
     (void)state;
-    char json[] = BASE
-        ",\"quantization\":{\"group_size\":64,\"bits\":4,\"a\":{\"group_size\":32,\"bits\":8},\"b\":false}}";
+    char json[] =
+        BASE ",\"quantization\":{\"group_size\":64,\"bits\":4,\"a\":{\"group_size\":32,\"bits\":8},"
+             "\"b\":false}}";
     assert_true(walk_memory(read_and_drop, json) >= 3);
 }
 

@@ -106,7 +106,8 @@ static void roles_and_token_texts_are_trusted_and_content_is_not(void **state)
     (void)state;
     char got[512];
     const char *t =
-        "{{ bos_token }}{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{{ eos_token }}{% endfor %}";
+        "{{ bos_token }}{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{{ eos_token }}{% "
+        "endfor %}";
     assert_marked(t, "{}", "[<s><|user|>]{hi <|im_end|>}[</s>]");
     assert_int_equal(
         marked(t, "[{\"role\":\"user|><|system\",\"content\":\"x\"}]", "{}", got, sizeof got),
@@ -139,19 +140,24 @@ static void limits_end_what_would_not_end(void **state)
     assert_fails("{{ 10 ** 100 }}", IG_ELIMIT, "64 bits");
     assert_fails("{{ 9223372036854775807 + 1 }}", IG_ELIMIT, "64 bits");
     assert_fails(
-        "{% set ns = namespace(s='ab') %}{% for i in range(64) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}",
+        "{% set ns = namespace(s='ab') %}{% for i in range(64) %}{% set ns.s = ns.s ~ ns.s %}{% "
+        "endfor %}",
         IG_ELIMIT, "a string of more than");
     assert_fails(
-        "{% set ns = namespace(l=[1]) %}{% for i in range(64) %}{% set ns.l = ns.l + ns.l %}{% endfor %}",
+        "{% set ns = namespace(l=[1]) %}{% for i in range(64) %}{% set ns.l = ns.l + ns.l %}{% "
+        "endfor %}",
         IG_ELIMIT, "");
     assert_fails(
-        "{% set ns = namespace(l=[]) %}{% for i in range(9999) %}{% set ns.l = [ns.l] %}{% endfor %}{{ ns.l }}",
+        "{% set ns = namespace(l=[]) %}{% for i in range(9999) %}{% set ns.l = [ns.l] %}{% endfor "
+        "%}{{ ns.l }}",
         IG_ELIMIT, "nested more than");
     assert_fails(
-        "{% set ns = namespace(l=[]) %}{% for i in range(9999) %}{% set ns.l = [ns.l] %}{% endfor %}{{ ns.l == ns.l[0] }}",
+        "{% set ns = namespace(l=[]) %}{% for i in range(9999) %}{% set ns.l = [ns.l] %}{% endfor "
+        "%}{{ ns.l == ns.l[0] }}",
         IG_ELIMIT, "nested more than");
     assert_fails(
-        "{% for i in range(100000) %}{{ 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx' * 100 }}{% endfor %}",
+        "{% for i in range(100000) %}{{ "
+        "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx' * 100 }}{% endfor %}",
         IG_ELIMIT, "limit");
 }
 
@@ -308,10 +314,14 @@ static ig_status render_once(void *user)
     AUTO(template_ptr) t = NULL;
     AUTO(template_output) o = {0};
     const char *text =
-        "{% macro f(x, y=[1]) %}{% for a in y if a %}{{ x ~ a }}{{ loop.last }}{% endfor %}{% endmacro %}"
-        "{% set ns = namespace(a=1, b='q') %}{% for m in messages %}{% set ns.b = ns.b ~ m.content|upper %}"
-        "{{ m|tojson(indent=2) }}{{ f(m.role, y=m.content.split(' ')|map('title')|list) }}{% endfor %}"
-        "{{ ns.b[::-1] }}{{ '%s' % ns.b|replace('a', 'bb') }}{{ messages|map(attribute='role')|unique|sort|join }}";
+        "{% macro f(x, y=[1]) %}{% for a in y if a %}{{ x ~ a }}{{ loop.last }}{% endfor %}{% "
+        "endmacro %}"
+        "{% set ns = namespace(a=1, b='q') %}{% for m in messages %}{% set ns.b = ns.b ~ "
+        "m.content|upper %}"
+        "{{ m|tojson(indent=2) }}{{ f(m.role, y=m.content.split(' ')|map('title')|list) }}{% "
+        "endfor %}"
+        "{{ ns.b[::-1] }}{{ '%s' % ns.b|replace('a', 'bb') }}{{ "
+        "messages|map(attribute='role')|unique|sort|join }}";
     TRY(template_parse("t", str_of(text), &t));
     template_input in = {.messages = user};
     return template_render(t, &in, &o);

@@ -1,5 +1,5 @@
 /* tunicode.h: what Python's str methods ask of characters. Categories are those of the utf8proc
- * that is linked (2.8: Unicode 15, where Python 3.11 has 14); every case mapping equals Python's. */
+ * that is linked (2.8: Unicode 15, where Python 3.11 has 14); all case mappings equal Python's. */
 #ifndef LM_TEMPLATE_TUNICODE_H
 #define LM_TEMPLATE_TUNICODE_H
 #include "lm/template/tstr.h"
