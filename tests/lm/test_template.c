@@ -1,5 +1,6 @@
 /* Chat templates: trust, limits, bad input, errors. That results equal Jinja's is in
  * test_template_golden.c. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -335,6 +336,44 @@ static void every_failing_allocation_is_reported_and_leaks_nothing(void **state)
     assert_true(walk_memory(render_once, m) > 20);
 }
 
+typedef struct shared {
+    const template *t;
+    const json_t *messages;
+    bool equal;
+} shared;
+
+static void *render_many(void *arg)
+{
+    shared *s = arg;
+    template_input in = {.messages = s->messages};
+    s->equal = true;
+    for (int i = 0; i < 200; i++) {
+        AUTO(template_output) o = {0};
+        s->equal &= template_render(s->t, &in, &o) == IG_OK && !strcmp(o.text, "qÉab 3 [1, 2] hi");
+    }
+    return NULL;
+}
+
+static void threads_render_one_template_at_once(void **state)
+{
+    (void)state;
+    AUTO(template_ptr) t = NULL;
+    AUTO(json_ptr) m = parse_json("[{\"role\":\"user\",\"content\":\"hi\"}]");
+    pthread_t threads[3];
+    shared s[3];
+    const char *text =
+        "{{ 'q' ~ 'é'|upper ~ 'ab' }} {{ 'qéz'|length }} {{ [1, 2] }} {{ messages[0].content }}";
+    assert_int_equal(template_parse("t", str_of(text), &t), IG_OK);
+    for (size_t i = 0; i < N_ELEM(s); i++) {
+        s[i] = (shared){.t = t, .messages = m};
+        assert_int_equal(pthread_create(&threads[i], NULL, render_many, &s[i]), 0);
+    }
+    for (size_t i = 0; i < N_ELEM(s); i++) {
+        pthread_join(threads[i], NULL);
+        assert_true(s[i].equal);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -347,6 +386,7 @@ int main(void)
         cmocka_unit_test(bad_templates_are_refused_with_their_line),
         cmocka_unit_test(failures_of_a_rendering_name_what_and_where),
         cmocka_unit_test(bad_input_is_refused),
+        cmocka_unit_test(threads_render_one_template_at_once),
         cmocka_unit_test(every_failing_allocation_is_reported_and_leaks_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
