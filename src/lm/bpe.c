@@ -1,8 +1,9 @@
-/* bpe.c: byte-pair encoding: the characters of a piece become tokens, then the neighbouring pair of
- * lowest rank (leftmost of equals) is merged until no pair has a merge.
+/* bpe.c: byte-pair encoding: the characters of a piece become tokens, then the neighbouring pair
+ * of lowest rank (leftmost of equals) is merged until no pair has a merge.
  *
- * Short pieces are scanned for the lowest rank, long ones keep candidates in a heap over a linked list, so
- * that a megabyte without a split takes n log n steps. Both are compared with the reference on the same texts. */
+ * Short pieces are scanned for the lowest rank, long ones keep candidates in a heap over a
+ * linked list, so that a megabyte without a split takes n log n steps. Both are compared with
+ * the reference on the same texts. */
 #include <string.h>
 #include "base/digest.h"
 #include "lm/tokenizer_impl.h"
@@ -154,8 +155,8 @@ static ig_status unk_missing(void)
         "the tokenizer names an unknown token that its vocabulary lacks, and the text needs it");
 }
 
-/* e->symbols[].id of the piece's characters. Unknown characters become bytes, the unknown token (fused
- * with its neighbours if so configured) or nothing. */
+/* e->symbols[].id of the piece's characters. Unknown characters become bytes, the unknown token
+ * (fused with its neighbours if so configured) or nothing. */
 static ig_status first_symbols(const tokenizer *t, encoder *e, str piece, bool forbid,
                                size_t *ret_n)
 {

@@ -1,11 +1,12 @@
-/* detokenise.c: the decoders of tokenizer.json as a chain that takes tokens one by one (contract in
- * detokenise.h). tokenizer_decode is this chain run to its end, so both give the same bytes by making.
+/* detokenise.c: the decoders of tokenizer.json as a chain that takes tokens one by one (contract
+ * in detokenise.h). tokenizer_decode is this chain run to its end, so both give the same bytes
+ * by making.
  *
- * Up to the first decoder that joins (ByteLevel, Fuse, or none at all) steps pass whole tokens; behind it
- * there is one text that grows, passed in fragments of whole characters. A step that needs to see more
- * before it can speak holds back: ByteFallback the run of byte tokens (one bad byte spoils the whole run),
- * BPEDecoder the last token (its suffix is no space), Strip the end, Replace what may begin a match. Steps
- * that would need the whole text hold all of it. */
+ * Up to the first decoder that joins (ByteLevel, Fuse, or none at all) steps pass whole tokens;
+ * behind it there is one text that grows, passed in fragments of whole characters. A step that
+ * needs to see more before it can speak holds back: ByteFallback the run of byte tokens (one bad
+ * byte spoils the whole run), BPEDecoder the last token (its suffix is no space), Strip the end,
+ * Replace what may begin a match. Steps that would need the whole text hold all of it. */
 #include "lm/detokenise.h"
 #include <string.h>
 #include "lm/tokenizer_impl.h"
@@ -143,8 +144,8 @@ static ig_status replace_growing(detokenise *d, size_t k, str s)
 
 /* ---- bytes to text ---- */
 
-/* How many bytes at p (which begin no valid character) one U+FFFD stands for; *ret_open: more bytes could still make
- * them a character. */
+/* How many bytes at p (which begin no valid character) one U+FFFD stands for; *ret_open: more
+ * bytes could still make them a character. */
 static size_t broken(const uint8_t *p, size_t n, bool *ret_open)
 {
     uint8_t lo = 0x80, hi = 0xbf;
@@ -161,7 +162,8 @@ static size_t broken(const uint8_t *p, size_t n, bool *ret_open)
     return i;
 }
 
-/* Passes on the text in g->held; an unfinished character stays there, or at the end becomes U+FFFD. */
+/* Passes on the text in g->held; an unfinished character stays there, or at the end becomes
+ * U+FFFD. */
 static ig_status pass_bytes(detokenise *d, size_t k, bool end)
 {
     stage *g = &d->stages[k];

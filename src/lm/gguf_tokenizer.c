@@ -1,10 +1,10 @@
 /* gguf_tokenizer.c: a GGUF's tokenizer as tokenizer.json (contract in gguf_tokenizer.h).
  *
- * "gpt2" is byte-level BPE; the pre-tokeniser's name stands for a set of patterns, taken from the
- * published tokenizer.json of the models that use it. The unknown token is left out: such a model drops
- * what it has no byte for, it does not write <|endoftext|>.
- * "llama" is SentencePiece BPE: its merges are not in the file; they follow from the scores, in the order
- * in which the usual converter writes them. */
+ * "gpt2" is byte-level BPE; the pre-tokeniser's name stands for a set of patterns, taken from
+ * the published tokenizer.json of the models that use it. The unknown token is left out: such a
+ * model drops what it has no byte for, it does not write <|endoftext|>. "llama" is SentencePiece
+ * BPE: its merges are not in the file; they follow from the scores, in the order in which the
+ * usual converter writes them. */
 #include "lm/gguf_tokenizer.h"
 #include <stdlib.h>
 #include <string.h>
@@ -68,10 +68,10 @@ static const pre_form pre_forms[] = {
     {.name = "gpt-4o", .split = {CASED(CONTRACTIONS "?") "|\\p{N}{1,3}" TAIL_SLASH}},
     {.name = "llama4", .split = {CASED(CONTRACTIONS "?") "|\\p{N}{1,3}" TAIL_SLASH}},
     {.name = "deepseek-v3",
-     .split =
-         {"\\p{N}{1,3}", "[一-龥぀-ゟ゠-ヿ]+",
-          "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+"
-          "| ?[\\p{P}\\p{S}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"}},
+     .split = {"\\p{N}{1,3}", "[一-龥぀-ゟ゠-ヿ]+",
+               "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+"
+               "|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+"
+               "| ?[\\p{P}\\p{S}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"}},
 };
 
 static const pre_form *find_form(str name)
@@ -82,6 +82,12 @@ static const pre_form *find_form(str name)
 }
 
 /* ---- parts of the JSON ---- */
+
+/* JSON, here written with single quotes. */
+static void put(buf *out, const char *json)
+{
+    for (; *json; json++) buf_char(out, *json == '\'' ? '"' : *json);
+}
 
 static void put_str(buf *out, str s) { buf_json_string(out, s.p, s.n); }
 
@@ -94,61 +100,63 @@ static int32_t type_of(const gguf_tokenizer *g, size_t i)
 static void put_added(const gguf_tokenizer *g, buf *out)
 {
     bool first = true;
-    buf_str(out, "\"added_tokens\":[");
+    put(out, "'added_tokens':[");
     for (size_t i = 0; i < g->n_tokens; i++) {
         int32_t type = type_of(g, i);
         bool special = type == TYPE_CONTROL || type == TYPE_UNKNOWN;
         if (!special && type != TYPE_USER_DEFINED) continue;
-        if (!first) buf_char(out, ',');
+        put(out, first ? "{'id':" : ",{'id':");
         first = false;
-        buf_printf(out, "{\"id\":%zu,\"content\":", i);
+        buf_printf(out, "%zu", i);
+        put(out, ",'content':");
         put_str(out, g->tokens[i]);
-        buf_printf(
-            out,
-            ",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,\"normalized\":false,\"special\":%s}",
-            special ? "true" : "false");
+        put(out, ",'single_word':false,'lstrip':false,'rstrip':false,'normalized':false,");
+        put(out, special ? "'special':true}" : "'special':false}");
     }
-    buf_str(out, "],");
+    put(out, "],");
+}
+
+/* "name":{...}, a special token of a template. */
+static void put_special(const gguf_tokenizer *g, const char *name, int64_t id, buf *out)
+{
+    put_str(out, str_of(name));
+    put(out, ":{'id':");
+    put_str(out, str_of(name));
+    buf_printf(out, ",\"ids\":[%lld],\"tokens\":[", (long long)id);
+    put_str(out, g->tokens[id]);
+    put(out, "]}");
 }
 
 /* What goes around a text. */
 static void put_post(const gguf_tokenizer *g, buf *out)
 {
     int64_t before = g->add_bos ? g->bos_id : -1, after = g->add_eos ? g->eos_id : -1;
-    buf_str(out, "\"post_processor\":");
+    put(out, "'post_processor':");
     if (before < 0 && after < 0) {
-        buf_str(out, "null,");
+        put(out, "null,");
         return;
     }
-    buf_str(out, "{\"type\":\"TemplateProcessing\",\"single\":[");
-    if (before >= 0) buf_str(out, "{\"SpecialToken\":{\"id\":\"bos\",\"type_id\":0}},");
-    buf_str(out, "{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}");
-    if (after >= 0) buf_str(out, ",{\"SpecialToken\":{\"id\":\"eos\",\"type_id\":0}}");
-    buf_str(
-        out,
-        "],\"pair\":[{\"Sequence\":{\"id\":\"A\",\"type_id\":0}},{\"Sequence\":{\"id\":\"B\",\"type_id\":1}}],\"special_tokens\":{");
-    if (before >= 0) {
-        buf_printf(out, "\"bos\":{\"id\":\"bos\",\"ids\":[%lld],\"tokens\":[", (long long)before);
-        put_str(out, g->tokens[before]);
-        buf_str(out, after >= 0 ? "]}," : "]}");
-    }
-    if (after >= 0) {
-        buf_printf(out, "\"eos\":{\"id\":\"eos\",\"ids\":[%lld],\"tokens\":[", (long long)after);
-        put_str(out, g->tokens[after]);
-        buf_str(out, "]}");
-    }
-    buf_str(out, "}},");
+    put(out, "{'type':'TemplateProcessing','single':[");
+    if (before >= 0) put(out, "{'SpecialToken':{'id':'bos','type_id':0}},");
+    put(out, "{'Sequence':{'id':'A','type_id':0}}");
+    if (after >= 0) put(out, ",{'SpecialToken':{'id':'eos','type_id':0}}");
+    put(out, "],'pair':[{'Sequence':{'id':'A','type_id':0}},{'Sequence':{'id':'B','type_id':1}}],");
+    put(out, "'special_tokens':{");
+    if (before >= 0) put_special(g, "bos", before, out);
+    if (before >= 0 && after >= 0) put(out, ",");
+    if (after >= 0) put_special(g, "eos", after, out);
+    put(out, "}},");
 }
 
 static void put_vocab(const gguf_tokenizer *g, buf *out)
 {
-    buf_str(out, "\"vocab\":{");
+    put(out, "'vocab':{");
     for (size_t i = 0; i < g->n_tokens; i++) {
         if (i) buf_char(out, ',');
         put_str(out, g->tokens[i]);
         buf_printf(out, ":%zu", i);
     }
-    buf_str(out, "}");
+    put(out, "}");
 }
 
 static ig_status check(const gguf_tokenizer *g)
@@ -180,17 +188,15 @@ static ig_status check(const gguf_tokenizer *g)
 
 static void put_pre(const pre_form *form, buf *out)
 {
-    buf_str(out, "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[");
-    if (form->digits) buf_str(out, "{\"type\":\"Digits\",\"individual_digits\":true},");
+    put(out, "'pre_tokenizer':{'type':'Sequence','pretokenizers':[");
+    if (form->digits) put(out, "{'type':'Digits','individual_digits':true},");
     for (size_t i = 0; i < N_ELEM(form->split) && form->split[i]; i++) {
-        buf_str(out, "{\"type\":\"Split\",\"pattern\":{\"Regex\":");
+        put(out, "{'type':'Split','pattern':{'Regex':");
         put_str(out, str_of(form->split[i]));
-        buf_str(out, "},\"behavior\":\"Isolated\",\"invert\":false},");
+        put(out, "},'behavior':'Isolated','invert':false},");
     }
-    buf_printf(
-        out,
-        "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,\"use_regex\":%s}]},",
-        form->gpt2 ? "true" : "false");
+    put(out, "{'type':'ByteLevel','add_prefix_space':false,'trim_offsets':true,");
+    put(out, form->gpt2 ? "'use_regex':true}]}," : "'use_regex':false}]},");
 }
 
 static ig_status gpt2_to_json(const gguf_tokenizer *g, buf *out)
@@ -204,24 +210,21 @@ static ig_status gpt2_to_json(const gguf_tokenizer *g, buf *out)
             (int)(g->pre.n < 100 ? g->pre.n : 100), g->pre.p);
     if (g->n_merges == 0) return ig_fail(IG_EFORMAT, "the GGUF has no tokenizer.ggml.merges");
     put_added(g, out);
-    buf_str(out, form->nfc ? "\"normalizer\":{\"type\":\"NFC\"}," : "\"normalizer\":null,");
+    put(out, form->nfc ? "'normalizer':{'type':'NFC'}," : "'normalizer':null,");
     put_pre(form, out);
     put_post(g, out);
-    buf_str(
-        out,
-        "\"decoder\":{\"type\":\"ByteLevel\",\"add_prefix_space\":true,\"trim_offsets\":true,\"use_regex\":true},");
-    buf_printf(
-        out,
-        "\"model\":{\"type\":\"BPE\",\"dropout\":null,\"unk_token\":null,\"continuing_subword_prefix\":null,"
-        "\"end_of_word_suffix\":null,\"fuse_unk\":false,\"byte_fallback\":false,\"ignore_merges\":%s,",
-        form->ignore_merges ? "true" : "false");
+    put(out, "'decoder':{'type':'ByteLevel','add_prefix_space':true,'trim_offsets':true,");
+    put(out, "'use_regex':true},'model':{'type':'BPE','dropout':null,'unk_token':null,");
+    put(out, "'continuing_subword_prefix':null,'end_of_word_suffix':null,'fuse_unk':false,");
+    put(out, "'byte_fallback':false,");
+    put(out, form->ignore_merges ? "'ignore_merges':true," : "'ignore_merges':false,");
     put_vocab(g, out);
-    buf_str(out, ",\"merges\":[");
+    put(out, ",'merges':[");
     for (size_t i = 0; i < g->n_merges; i++) {
         if (i) buf_char(out, ',');
         put_str(out, g->merges[i]);
     }
-    buf_str(out, "]}");
+    put(out, "]}");
     return IG_OK;
 }
 
@@ -310,7 +313,7 @@ static ig_status put_spm_merges(const gguf_tokenizer *g, merge_list *l, buf *out
     TRY(s);
     qsort(l->p, l->n, sizeof *l->p, compare_merges);
     for (size_t i = 0; i < l->n; i++) {
-        buf_str(out, i ? ",[" : "[");
+        put(out, i ? ",[" : "[");
         put_str(out, g->tokens[l->p[i].left]);
         buf_char(out, ',');
         put_str(out, g->tokens[l->p[i].right]);
@@ -326,34 +329,28 @@ static ig_status llama_to_json(const gguf_tokenizer *g, buf *out)
         if (!(g->scores[i] == g->scores[i]))
             return ig_fail(IG_EFORMAT, "tokenizer.ggml.scores[%zu] is not a number", i);
     put_added(g, out);
-    buf_str(out, "\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[");
-    if (g->add_space_prefix) buf_str(out, "{\"type\":\"Prepend\",\"prepend\":\"▁\"},");
-    buf_str(
-        out,
-        "{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"▁\"}]},\"pre_tokenizer\":null,");
+    put(out, "'normalizer':{'type':'Sequence','normalizers':[");
+    if (g->add_space_prefix) put(out, "{'type':'Prepend','prepend':'▁'},");
+    put(out, "{'type':'Replace','pattern':{'String':' '},'content':'▁'}]},");
+    put(out, "'pre_tokenizer':null,");
     put_post(g, out);
-    buf_str(
-        out,
-        "\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":{\"String\":\"▁\"},\"content\":\" \"},"
-        "{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"}");
-    if (g->add_space_prefix)
-        buf_str(out, ",{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0}");
-    buf_str(out, "]},\"model\":{\"type\":\"BPE\",\"dropout\":null,\"unk_token\":");
+    put(out, "'decoder':{'type':'Sequence','decoders':[{'type':'Replace',");
+    put(out, "'pattern':{'String':'▁'},'content':' '},{'type':'ByteFallback'},{'type':'Fuse'}");
+    if (g->add_space_prefix) put(out, ",{'type':'Strip','content':' ','start':1,'stop':0}");
+    put(out, "]},'model':{'type':'BPE','dropout':null,'unk_token':");
     if (g->unk_id >= 0)
         put_str(out, g->tokens[g->unk_id]);
     else
-        buf_str(out, "null");
-    buf_str(
-        out,
-        ",\"continuing_subword_prefix\":null,\"end_of_word_suffix\":null,\"fuse_unk\":true,\"byte_fallback\":true,"
-        "\"ignore_merges\":false,");
+        put(out, "null");
+    put(out, ",'continuing_subword_prefix':null,'end_of_word_suffix':null,'fuse_unk':true,");
+    put(out, "'byte_fallback':true,'ignore_merges':false,");
     put_vocab(g, out);
-    buf_str(out, ",\"merges\":[");
+    put(out, ",'merges':[");
     merge_list l = {0};
     ig_status s = put_spm_merges(g, &l, out);
     mem_free(l.p);
     TRY(s);
-    buf_str(out, "]}");
+    put(out, "]}");
     return IG_OK;
 }
 

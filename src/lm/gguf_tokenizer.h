@@ -12,7 +12,9 @@ typedef struct gguf_tokenizer {
     size_t n_tokens;
     const float *scores; /* tokenizer.ggml.scores [n_tokens]; "llama" needs it */
     const int32_t *
-        types; /* tokenizer.ggml.token_type [n_tokens]: 1 normal 2 unknown 3 control 4 user-defined 5 unused 6 byte */
+        /* tokenizer.ggml.token_type [n_tokens]: 1 normal 2 unknown 3 control 4 user-defined 5
+         * unused 6 byte */
+        types;
     const str *merges; /* tokenizer.ggml.merges [n_merges], "left right"; "gpt2" needs it */
     size_t n_merges;
     int64_t bos_id, eos_id, unk_id; /* tokenizer.ggml.{bos,eos,unknown}_token_id; -1 when absent */
@@ -21,6 +23,7 @@ typedef struct gguf_tokenizer {
     bool add_space_prefix; /* tokenizer.ggml.add_space_prefix (default true); "llama" only */
 } gguf_tokenizer;
 
-/* Appends a tokenizer.json for tokenizer_open. An unknown model or pre-tokeniser name is refused by name. */
+/* Appends a tokenizer.json for tokenizer_open. An unknown model or pre-tokeniser name is refused
+ * by name. */
 IG_MUST_USE ig_status gguf_tokenizer_to_json(const gguf_tokenizer *g, buf *ret_json);
 #endif

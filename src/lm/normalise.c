@@ -1,8 +1,9 @@
 /* normalise.c: the normalisers of tokenizer.json, one text through all of them.
  *
- * Marks (tokenizer_impl.h) travel along: what is made of several characters is trusted only if all of them
- * were. Canonical ordering and composition are done here with utf8proc's tables, because utf8proc's own
- * ordering takes quadratic time on long runs of combining marks and keeps no marks. */
+ * Marks (tokenizer_impl.h) travel along: what is made of several characters is trusted only if
+ * all of them were. Canonical ordering and composition are done here with utf8proc's tables,
+ * because utf8proc's own ordering takes quadratic time on long runs of combining marks and keeps
+ * no marks. */
 #include <string.h>
 #include <utf8proc.h>
 #include "lm/tokenizer_impl.h"
@@ -54,8 +55,8 @@ static ig_status decompose(encoder *e, text_view in, bool compat, size_t *ret_n)
     return IG_OK;
 }
 
-/* Stable sort of code[from, to) by combining class, in linear time. Where the text begins stays at its
- * place, as in the reference, which aligns what it reorders by position. */
+/* Stable sort of code[from, to) by combining class, in linear time. Where the text begins stays
+ * at its place, as in the reference, which aligns what it reorders by position. */
 static void order_run(encoder *e, size_t from, size_t to)
 {
     size_t count[257] = {0};
@@ -231,7 +232,8 @@ static ig_status prepend(const norm_step *s, text_view in, text_buf *out)
     return put_view(out, in, 0, in.n);
 }
 
-/* What replaces a match comes from the match's last character; it is trusted if all of the match was. */
+/* What replaces a match comes from the match's last character; it is trusted if all of the match
+ * was. */
 static uint8_t match_mark(text_view in, size_t at, size_t end)
 {
     if (!in.mark) return 0;
@@ -291,8 +293,8 @@ ig_status charsmap_open(const char *what, str base64, charsmap *ret_map)
     return IG_OK;
 }
 
-/* The replacement of the *shortest* key that begins `key`, as the reference has it. A trie that points
- * outside itself has no entry. */
+/* The replacement of the *shortest* key that begins `key`, as the reference has it. A trie that
+ * points outside itself has no entry. */
 static bool charsmap_find(const charsmap *m, const char *key, size_t n, str *ret_text)
 {
     size_t node = 0;
@@ -317,8 +319,8 @@ static bool charsmap_find(const charsmap *m, const char *key, size_t n, str *ret
     return false;
 }
 
-/* Marks of what in[at, end) becomes. The text begins where the output does, also behind a start that is
- * dropped: the reference aligns what follows with the dropped characters. */
+/* Marks of what in[at, end) becomes. The text begins where the output does, also behind a start
+ * that is dropped: the reference aligns what follows with the dropped characters. */
 static uint8_t all_marks(text_view in, size_t at, size_t end, bool first)
 {
     if (!in.mark) return 0;

@@ -1,7 +1,7 @@
 /* pretokenize.c: cuts a normalised text into the pieces that the model sees one by one.
  *
- * Each step takes all pieces and gives all pieces, as in `tokenizers`: a step either cuts (the text stays)
- * or rewrites (every piece into a new text). Pieces are never empty. */
+ * Each step takes all pieces and gives all pieces, as in `tokenizers`: a step either cuts (the
+ * text stays) or rewrites (every piece into a new text). Pieces are never empty. */
 #include <string.h>
 #include "lm/tokenizer_impl.h"
 

@@ -1,6 +1,6 @@
 /* tokenizer.c: opening, encoding and looking up (contract in tokenizer.h; the way of a text in
- * tokenizer_impl.h). A call to encode takes an idle encoder, so concurrent calls share nothing but the
- * list of idle ones; an encoder remembers the ids of short pieces it has met. */
+ * tokenizer_impl.h). A call to encode takes an idle encoder, so concurrent calls share nothing
+ * but the list of idle ones; an encoder remembers the ids of short pieces it has met. */
 #include "lm/tokenizer.h"
 #include <string.h>
 #include "lm/detokenise.h"

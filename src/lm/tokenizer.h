@@ -1,12 +1,13 @@
 /* tokenizer.h: text to token ids and back, as a Hugging Face tokenizer.json says.
  *
  * Owns: reading tokenizer.json into a compact form, encoding, decoding. A component that is not
- * implemented is refused at tokenizer_open by name and place; nothing is guessed. Ids and decoded text
- * equal those of the `tokenizers` library (goldens: tests/golden/lm/tokenizers.*).
+ * implemented is refused at tokenizer_open by name and place; nothing is guessed. Ids and
+ * decoded text equal those of the `tokenizers` library (goldens: tests/golden/lm/tokenizers.*).
  *
- * A tokenizer is immutable once open; any number of threads may encode and decode with it at once.
- * "truncation" and "padding" of the file are not applied (a server refuses what is too long, it never
- * cuts it). Text must be valid UTF-8; anything else is refused with the offset of the bad byte. */
+ * A tokenizer is immutable once open; any number of threads may encode and decode with it at
+ * once. "truncation" and "padding" of the file are not applied (a server refuses what is too
+ * long, it never cuts it). Text must be valid UTF-8; anything else is refused with the offset of
+ * the bad byte. */
 #ifndef LM_TOKENIZER_H
 #define LM_TOKENIZER_H
 #include "base/buf.h"
@@ -43,8 +44,8 @@ typedef struct tokenizer_flags {
     bool parse_special; /* recognise control tokens written in the text */
 } tokenizer_flags;
 
-/* One text. With parse_special it is one trusted span, without it one untrusted span. On failure ret_ids keeps
- * what it held before. */
+/* One text. With parse_special it is one trusted span, without it one untrusted span. On failure
+ * ret_ids keeps what it held before. */
 IG_MUST_USE ig_status tokenizer_encode(const tokenizer *t, str text, tokenizer_flags flags,
                                        token_ids *ret_ids);
 
@@ -69,8 +70,9 @@ typedef struct tokenizer_span {
 IG_MUST_USE ig_status tokenizer_encode_spans(const tokenizer *t, const tokenizer_span *spans,
                                              size_t n_spans, bool add_special, token_ids *ret_ids);
 
-/* Appends the text of ids to ret_text. Ids without a token are skipped, as `tokenizers` does. Invalid
- * UTF-8 becomes U+FFFD. For text that arrives id by id see detokenise.h: it gives the same bytes. */
+/* Appends the text of ids to ret_text. Ids without a token are skipped, as `tokenizers` does.
+ * Invalid UTF-8 becomes U+FFFD. For text that arrives id by id see detokenise.h: it gives the
+ * same bytes. */
 IG_MUST_USE ig_status tokenizer_decode(const tokenizer *t, const int32_t *ids, size_t n_ids,
                                        bool skip_special, buf *ret_text);
 
@@ -80,7 +82,8 @@ bool tokenizer_token(const tokenizer *t, int32_t id,
                      str *ret_token); /* as the vocabulary spells it; borrowed from t */
 bool tokenizer_is_special(const tokenizer *t, int32_t id); /* skipped by skip_special */
 bool tokenizer_is_control(const tokenizer *t, int32_t id); /* never made of untrusted text */
-/* Appends the bytes that one token stands for (byte-level and byte-fallback undone, no start-of-text rules): they need not be UTF-8. For
- * logprobs and constrained output. False when id has no token. */
+/* Appends the bytes that one token stands for (byte-level and byte-fallback undone, no
+ * start-of-text rules): they need not be UTF-8. For logprobs and constrained output. False when
+ * id has no token. */
 bool tokenizer_token_bytes(const tokenizer *t, int32_t id, buf *ret_bytes);
 #endif

@@ -1,8 +1,10 @@
-/* tokenizer_added.c: added tokens: reading them and finding them in a text, leftmost and longest.
+/* tokenizer_added.c: added tokens: reading them and finding them in a text, leftmost and
+ * longest.
  *
- * A token that the file marks "normalized" is searched in the normalised text, by its normalised form; the
- * others in the raw text, before. Ids follow the reference: a token that the vocabulary has keeps the
- * vocabulary's id, any other gets the next free one, whatever the file says beside it. */
+ * A token that the file marks "normalized" is searched in the normalised text, by its normalised
+ * form; the others in the raw text, before. Ids follow the reference: a token that the
+ * vocabulary has keeps the vocabulary's id, any other gets the next free one, whatever the file
+ * says beside it. */
 #include <string.h>
 #include <strings.h>
 #include "lm/tokenizer_impl.h"
@@ -125,7 +127,8 @@ static ig_status index_ids(tokenizer *t)
     return IG_OK;
 }
 
-/* Some files name <|endoftext|> or the like as unknown token; one whose name says "unk" is harmless. */
+/* Some files name <|endoftext|> or the like as unknown token; one whose name says "unk" is
+ * harmless. */
 static void judge_unk(tokenizer *t)
 {
     str s;

@@ -1,6 +1,6 @@
-/* tokenizer_components.c: normalisers, pre-tokenisers, post-processor and decoders of a tokenizer.json.
- * Sequences are flattened. Each kind has a table of names; what no table knows is refused by name and
- * place ("tokenizer.json: pre_tokenizer.pretokenizers[1]"). */
+/* tokenizer_components.c: normalisers, pre-tokenisers, post-processor and decoders of a
+ * tokenizer.json. Sequences are flattened. Each kind has a table of names; what no table knows
+ * is refused by name and place ("tokenizer.json: pre_tokenizer.pretokenizers[1]"). */
 #include <string.h>
 #include "lm/tokenizer_impl.h"
 

@@ -1,14 +1,15 @@
 /* tokenizer_dialect.c: Oniguruma's syntax as PCRE2 understands it.
  *
  * Published patterns are written for Oniguruma (Ruby syntax). What differs:
- * - \s \w \d \b \h and \p{..} follow Oniguruma's tables; PCRE2's \s holds U+180E, its \w lacks marks;
+ * - \s \w \d \b \h and \p{..} follow Oniguruma's tables; PCRE2's \s holds U+180E, its \w lacks
+ *   marks;
  * - scripts mean Script, not Script_Extensions; code points newer than PCRE2's tables are added;
  * - x{1,3}+ repeats x{1,3} instead of being possessive; {,n} means {0,n}; a brace that begins no
  *   interval is a literal; (?m: lets the dot match a line end;
  * - plain groups capture: nothing here refers back, so they become (?:.
- * Two differences stay: (?i:) folds one character to one ("ss" is not "\u00df"), and \p{Mn} holds U+1171E.
- * Anything not known to mean the same is refused by name, back references and class set operations
- * among them. */
+ * Two differences stay: (?i:) folds one character to one ("ss" is not "\u00df"), and \p{Mn}
+ * holds U+1171E. Anything not known to mean the same is refused by name, back references and
+ * class set operations among them. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -202,7 +203,8 @@ static ig_status code_escape(translator *t, char letter, uint32_t *ret_cp)
     return IG_OK;
 }
 
-/* A character of a class or a literal outside one: one code point, written so that PCRE2 takes it as such. */
+/* A character of a class or a literal outside one: one code point, written so that PCRE2 takes
+ * it as such. */
 static ig_status single(translator *t, bool in_class, bool *ret_single)
 {
     static const char from[] = "tnrfvae", to[] = "\t\n\r\f\v\a\033";

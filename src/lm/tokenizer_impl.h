@@ -1,9 +1,10 @@
 /* tokenizer_impl.h: what the files of the tokenizer share. Everything else includes tokenizer.h.
  *
- * A text runs through: added tokens in the raw text (tokenizer_added.c), normalisation (normalise.c),
- * added tokens in the normalised text, pre-tokenisation into pieces (pretokenize.c), the model per
- * piece (bpe.c, unigram.c, wordpiece.c), post-processing (tokenizer.c). Decoders: detokenise.c.
- * All working memory is an `encoder`; the tokenizer itself never changes after it is open. */
+ * A text runs through: added tokens in the raw text (tokenizer_added.c), normalisation
+ * (normalise.c), added tokens in the normalised text, pre-tokenisation into pieces
+ * (pretokenize.c), the model per piece (bpe.c, unigram.c, wordpiece.c), post-processing
+ * (tokenizer.c). Decoders: detokenise.c. All working memory is an `encoder`; the tokenizer
+ * itself never changes after it is open. */
 #ifndef LM_TOKENIZER_IMPL_H
 #define LM_TOKENIZER_IMPL_H
 #include "base/json.h"
@@ -116,8 +117,10 @@ typedef enum split_behaviour {
 
 typedef enum pre_kind {
     PRE_PATTERN, /* Split, ByteLevel's own pattern */
-    PRE_CLASS, /* one-character patterns: Digits, Punctuation, WhitespaceSplit, BertPreTokenizer, CharDelimiterSplit */
-    PRE_WORDS, /* Whitespace */
+    /* one-character patterns: Digits, Punctuation, WhitespaceSplit, BertPreTokenizer,
+     * CharDelimiterSplit */
+    PRE_CLASS,
+    PRE_WORDS,     /* Whitespace */
     PRE_METASPACE, /* only the replacement; its split is a PRE_CLASS after it */
     PRE_SPACE,     /* ByteLevel add_prefix_space */
     PRE_BYTE_LEVEL /* bytes to the printable alphabet */
@@ -153,7 +156,9 @@ typedef enum decode_kind {
 typedef struct decode_step {
     decode_kind kind;
     char *
-        text; /* REPLACE: content, WORDPIECE: prefix, BPE: suffix, STRIP and METASPACE: one character; owned */
+        /* REPLACE: content, WORDPIECE: prefix, BPE: suffix, STRIP and METASPACE: one character;
+         * owned */
+        text;
     size_t n_text;
     regex *pattern; /* REPLACE; owned */
     char *literal;  /* REPLACE of a plain string: that string, else NULL; owned */
@@ -332,8 +337,8 @@ typedef struct added_scan {
 /* The next stretch, never empty text; false at the end. */
 bool added_next(added_scan *s, added_match *ret_match);
 
-/* bpe.c, unigram.c, wordpiece.c: append the ids of one piece to e->out. With `forbid` no control token is
- * produced; what would become an unknown token that is one (unk_control) is left out. */
+/* bpe.c, unigram.c, wordpiece.c: append the ids of one piece to e->out. With `forbid` no control
+ * token is produced; what would become an unknown token that is one (unk_control) is left out. */
 IG_MUST_USE ig_status bpe_encode(const tokenizer *t, encoder *e, str piece, bool forbid);
 IG_MUST_USE ig_status unigram_encode(const tokenizer *t, encoder *e, str piece, bool forbid);
 IG_MUST_USE ig_status wordpiece_encode(const tokenizer *t, encoder *e, str piece, bool forbid);

@@ -1,5 +1,6 @@
-/* tokenizer_load.c: tokenizer.json into a tokenizer: the model and its vocabulary; the other parts in
- * tokenizer_components.c and tokenizer_added.c. Every size is bounded before memory is taken. */
+/* tokenizer_load.c: tokenizer.json into a tokenizer: the model and its vocabulary; the other
+ * parts in tokenizer_components.c and tokenizer_added.c. Every size is bounded before memory is
+ * taken. */
 #include <string.h>
 #include "lm/tokenizer_impl.h"
 

@@ -1,6 +1,6 @@
-/* tokenizer_regex.c: patterns run by PCRE2 with its JIT (contract in tokenizer_regex.h; translation in
- * tokenizer_dialect.c). The text is known to be valid UTF-8, so matching skips PCRE2's own check, which
- * would cost a pass over the text per match. */
+/* tokenizer_regex.c: patterns run by PCRE2 with its JIT (contract in tokenizer_regex.h;
+ * translation in tokenizer_dialect.c). The text is known to be valid UTF-8, so matching skips
+ * PCRE2's own check, which would cost a pass over the text per match. */
 #define _GNU_SOURCE /* memmem */
 #include "lm/tokenizer_regex.h"
 #define PCRE2_CODE_UNIT_WIDTH 8

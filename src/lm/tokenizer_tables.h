@@ -456,7 +456,7 @@ static const code_range code_other[] = {
     {0x100000, 0x10fffd},
 };
 
-/* Newer than the normalisation tables of the library: starters that neither decompose nor compose. */
+/* Newer than the library's normalisation tables: starters that neither decompose nor compose. */
 static const code_range code_unnormalised[] = {
     {0x7fd, 0x7fd},     {0x898, 0x89f},     {0x8ca, 0x8d3},     {0x9fe, 0x9fe},
     {0xc3c, 0xc3c},     {0xd3b, 0xd3c},     {0xeba, 0xeba},     {0x1715, 0x1715},
@@ -479,7 +479,7 @@ static const code_shift code_lower[] = {
     {0x10d50, 0x10d65, 32}, {0x16ea0, 0x16eb8, 27},
 };
 
-/* Code points whose general category Oniguruma knows and PCRE2 does not. (The reverse, not corrected: U+1171E Mn.) */
+/* General categories that Oniguruma knows and PCRE2 lacks. (The reverse, left so: U+1171E Mn.) */
 static const code_category regex_gc[] = {
     {0x897, 0x897, "Mn"},     {0xcf3, 0xcf3, "Mc"},     {0xece, 0xece, "Mn"},
     {0x1b4e, 0x1b4f, "Po"},   {0x1b7f, 0x1b7f, "Po"},   {0x1c89, 0x1c89, "Lu"},
@@ -543,7 +543,7 @@ static const code_range regex_alphabetic[] = {
     {0x31350, 0x323af},
 };
 
-/* Scripts that patterns may name, with what PCRE2's tables lack of each (an empty range: nothing). */
+/* Scripts that patterns may name, and what PCRE2 lacks of each (an empty range: nothing). */
 static const code_script regex_scripts[] = {
     {0x2b739, 0x2b739, "Han"},
     {0x2ebf0, 0x2ee5d, "Han"},

@@ -1,5 +1,5 @@
-/* tokenizer_trie.c: byte trie with hashed edges (contract in tokenizer_trie.h). One probe per byte; an
- * edge is one word, so that a quarter of a million tokens fit in a few MB. */
+/* tokenizer_trie.c: byte trie with hashed edges (contract in tokenizer_trie.h). One probe per
+ * byte; an edge is one word, so that a quarter of a million tokens fit in a few MB. */
 #include "lm/tokenizer_trie.h"
 #include <string.h>
 #include "base/digest.h"

@@ -1,4 +1,5 @@
-/* tokenizer_trie.h: byte trie with hashed edges; finds the tokens that begin at a place of a text. */
+/* tokenizer_trie.h: byte trie with hashed edges; finds the tokens that begin at a place of a
+ * text. */
 #ifndef LM_TOKENIZER_TRIE_H
 #define LM_TOKENIZER_TRIE_H
 #include "base/str.h"

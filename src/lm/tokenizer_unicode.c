@@ -1,6 +1,6 @@
-/* tokenizer_unicode.c: classes of code points (contract in tokenizer_unicode.h). The tables say what the
- * `tokenizers` library answers, whose parts follow different Unicode versions; utf8proc only gives the
- * bulk of lower-casing. */
+/* tokenizer_unicode.c: classes of code points (contract in tokenizer_unicode.h). The tables say
+ * what the `tokenizers` library answers, whose parts follow different Unicode versions; utf8proc
+ * only gives the bulk of lower-casing. */
 #include "lm/tokenizer_unicode.h"
 #include <utf8proc.h>
 #include "lm/tokenizer_tables.h"

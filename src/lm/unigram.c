@@ -1,5 +1,6 @@
-/* unigram.c: the most probable cut of a piece into tokens (Viterbi over the vocabulary's trie). Of equally
- * good paths the first found wins, as in the reference; scores are summed in double in the same order. */
+/* unigram.c: the most probable cut of a piece into tokens (Viterbi over the vocabulary's trie).
+ * Of equally good paths the first found wins, as in the reference; scores are summed in double
+ * in the same order. */
 #include "lm/tokenizer_impl.h"
 
 #define NOT_REACHED UINT32_MAX

@@ -1,5 +1,5 @@
-/* wordpiece.c: the longest token that begins a piece, then the longest "##" token that continues it, to
- * the end; a piece that cannot be covered, or is too long, is the unknown token. */
+/* wordpiece.c: the longest token that begins a piece, then the longest "##" token that continues
+ * it, to the end; a piece that cannot be covered, or is too long, is the unknown token. */
 #include "lm/tokenizer_impl.h"
 
 static ig_status unknown(const tokenizer *t, encoder *e, size_t n_out, bool forbid)

@@ -1,5 +1,5 @@
-/* A tokenizer.json, a NUL, and a text to encode with it. What opens encodes valid UTF-8 to ids of its own, lets
- * no untrusted byte become a control token, and streams what it decodes. */
+/* A tokenizer.json, a NUL, and a text to encode with it. What opens encodes valid UTF-8 to ids
+ * of its own, lets no untrusted byte become a control token, and streams what it decodes. */
 #define _GNU_SOURCE /* memmem */
 #include <stdint.h>
 #include <stdlib.h>

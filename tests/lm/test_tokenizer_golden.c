@@ -201,8 +201,8 @@ TEST(the_tokenizer_in_smollm2s_gguf_equals_the_reference_built_from_it)
     smollm2_close(&s);
 }
 
-/* Every prefix that has been pushed is a prefix of what all ids up to there decode to; with the flush
- * it is all of it. */
+/* Every prefix that has been pushed is a prefix of what all ids up to there decode to; with the
+ * flush it is all of it. */
 static void stream(const tokenizer *t, const int32_t *ids, size_t n)
 {
     AUTO(detokenise_ptr) d = NULL;

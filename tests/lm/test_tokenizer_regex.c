@@ -1,5 +1,6 @@
-/* test_tokenizer_regex.c: patterns written for Oniguruma match under PCRE2 what Oniguruma matches: every
- * class over all code points (U+0085, U+180E, U+200B and combining marks among them), and odd syntax over texts. */
+/* test_tokenizer_regex.c: patterns written for Oniguruma match under PCRE2 what Oniguruma
+ * matches: every class over all code points (U+0085, U+180E, U+200B and combining marks among
+ * them), and odd syntax over texts. */
 #include "lm/tokenizer_regex.h"
 #include "tokenizer_strings.h"
 

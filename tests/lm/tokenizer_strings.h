@@ -1,5 +1,6 @@
-/* tokenizer_strings.h: the 10,000 strings that tokenizers are compared on, made by the same generator
- * as in tests/golden/scripts/make_tokenizers.py. For tests only: a failure fails the running test. */
+/* tokenizer_strings.h: the 10,000 strings that tokenizers are compared on, made by the same
+ * generator as in tests/golden/scripts/make_tokenizers.py. For tests only: a failure fails the
+ * running test. */
 #ifndef TESTS_LM_TOKENIZER_STRINGS_H
 #define TESTS_LM_TOKENIZER_STRINGS_H
 #include "base/digest.h"

@@ -151,8 +151,8 @@ def regex_tables(pcre):
         theirs, ours = onig(rf"\p{{{g}}}"), pcre.match(rf"\p{{{g}}}")
         new += [(a, b, g) for a, b in ranges(theirs - ours)]
         changed += [(a, b, g) for a, b in ranges(ours - theirs)]
-    emit("regex_gc", "Code points whose general category Oniguruma knows and PCRE2 does not."
-         + (" (The reverse, not corrected: " + ", ".join(f"U+{a:04X} {g}" for a, _, g in changed) + ".)" if changed else ""),
+    emit("regex_gc", "General categories that Oniguruma knows and PCRE2 lacks."
+         + (" (The reverse, left so: " + ", ".join(f"U+{a:04X} {g}" for a, _, g in changed) + ".)" if changed else ""),
          [f'{{0x{a:x}, 0x{b:x}, "{g}"}},' for a, b, g in sorted(new)], "code_category")
     emit_ranges("regex_alphabetic", "Alphabetic for Oniguruma, not for PCRE2.",
                 onig(r"\p{Alphabetic}") - pcre.match(r"\p{Alphabetic}"))
@@ -161,7 +161,7 @@ def regex_tables(pcre):
         theirs, ours = onig(rf"\p{{{s}}}"), pcre.match(rf"\p{{sc:{s}}}")
         assert not ours - theirs, s
         rows += [f'{{0x{a:x}, 0x{b:x}, "{s}"}},' for a, b in ranges(theirs - ours)] or [f'{{1, 0, "{s}"}},']
-    emit("regex_scripts", "Scripts that patterns may name, with what PCRE2's tables lack of each (an empty range: nothing).",
+    emit("regex_scripts", "Scripts that patterns may name, and what PCRE2 lacks of each (an empty range: nothing).",
          rows, "code_script")
 
 
@@ -186,7 +186,7 @@ typedef struct code_script {{ uint32_t first, last; const char *script; }} code_
                 gone(normalizers.BertNormalizer(clean_text=False, strip_accents=True, **bert)))
     emit_ranges("code_other", "What BertNormalizer's clean_text drops.",
                 gone(normalizers.BertNormalizer(clean_text=True, strip_accents=False, **bert)))
-    emit_ranges("code_unnormalised", "Newer than the normalisation tables of the library: starters that neither decompose nor compose.",
+    emit_ranges("code_unnormalised", "Newer than the library's normalisation tables: starters that neither decompose nor compose.",
                 unknown_to_normaliser())
     emit("code_lower", "Lower case where it differs from utf8proc's (U+0130, the only one with two, apart).",
          [f"{{0x{a:x}, 0x{b:x}, {d}}}," for a, b, d in lower()], "code_shift")
