@@ -18,18 +18,19 @@ typedef struct way {
     int threads;
     int32_t chunk;
     bool crowd, few;
-    int cached; /* 1: pages must have been shared, 0: none, -1: either */
+    bool cached; /* pages are shared with an earlier way */
+    bool evict;  /* strangers take the whole pool first */
 } way;
 
 static const way ways[] = {
-    {"alone", "a", 2, 512, false, true, 0},
-    {"alone after itself", "a", 1, 512, false, false, 1},
-    {"one by one", "b", 1, 1, false, false, 0},
-    {"in sevens", "c", 2, 7, false, true, 0},
-    {"in pages", "d", 1, 64, false, false, 0},
-    {"in a crowd, in sevens", "e", 2, 7, true, true, 0},
-    {"in a crowd, in pages, prefix shared", "e", 1, 64, true, false, 1},
-    {"alone, its old prefix pushed out by the crowd", "a", 2, 64, false, false, 0},
+    {"alone", "a", 2, 512, false, true, false, false},
+    {"alone after itself", "a", 1, 512, false, false, true, false},
+    {"one by one", "b", 1, 1, false, false, false, false},
+    {"in sevens", "c", 2, 7, false, true, false, false},
+    {"in pages", "d", 1, 64, false, false, false, false},
+    {"in a crowd, in sevens", "e", 2, 7, true, true, false, false},
+    {"in a crowd, in pages, prefix shared", "e", 1, 64, true, false, true, false},
+    {"alone, its prefix pushed out", "e", 2, 64, false, false, false, true},
 };
 
 typedef struct digests {
@@ -146,6 +147,16 @@ static ig_lm_session_spec spec_of(const bits_case *c, const char *tenant, const 
     return spec;
 }
 
+/* Sessions that hold every page, for a moment. */
+static void take_all_pages(ig_lm *lm)
+{
+    ig_lm_session *s[KV_PAGES];
+    const int32_t id = 3;
+    const ig_lm_session_spec spec = {.prompt = &id, .n_prompt = 1, .max_new = 63};
+    for (int i = 0; i < KV_PAGES; i++) assert_ok(ig_lm_session_new(lm, &spec, &s[i]));
+    for (int i = 0; i < KV_PAGES; i++) ig_lm_session_free(s[i]);
+}
+
 static void hex(const uint8_t *p, char out[2 * SHA256_N + 1])
 {
     for (int i = 0; i < SHA256_N; i++) snprintf(out + 2 * i, 3, "%02x", p[i]);
@@ -175,6 +186,7 @@ static void run_way(ig_lm *lm, const bits_case *c, const way *w, const int32_t *
     ig_lm_session *s = NULL;
     digests d;
     assert_ok(ig_device_set_threads(w->threads));
+    if (w->evict) take_all_pages(lm);
     assert_ok(ig_lm_session_new(lm, &spec, &s));
     assert_int_equal(ig_lm_session_cached(s) > 0, w->cached && !c->every);
     answer(lm, s, w, w->crowd ? &strangers : NULL, &d);

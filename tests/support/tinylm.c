@@ -177,7 +177,8 @@ const char *tinylm_config(void)
         " \"vocab_size\": %d, \"hidden_size\": %d, \"num_hidden_layers\": %d,\n"
         " \"num_attention_heads\": %d, \"num_key_value_heads\": 1, \"intermediate_size\": %d,\n"
         " \"max_position_embeddings\": %d, \"rms_norm_eps\": 1e-05, \"rope_theta\": 10000.0,\n"
-        " \"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 4.0, \"low_freq_factor\": 1.0,\n"
+        " \"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 4.0,\n"
+        " \"low_freq_factor\": 1.0,\n"
         " \"high_freq_factor\": 4.0, \"original_max_position_embeddings\": 128},\n"
         " \"attention_bias\": true, \"tie_word_embeddings\": false, \"hidden_act\": \"silu\",\n"
         " \"eos_token_id\": %d, \"quantization\": {\"bits\": 4, \"group_size\": 32",
