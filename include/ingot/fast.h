@@ -13,7 +13,10 @@ extern "C" {
 /* Bytes of one page; 0 when kv_type is not IG_F32, IG_F16, IG_BF16 or IG_I8. */
 static inline int64_t ig_page_bytes(int64_t n_kv, int64_t head_dim, ig_dtype kv_type)
 {
-    int64_t element = kv_type == IG_F32 ? 4 : kv_type == IG_F16 || kv_type == IG_BF16 ? 2 : kv_type == IG_I8 ? 1 : 0;
+    int64_t element = kv_type == IG_F32                         ? 4
+                      : kv_type == IG_F16 || kv_type == IG_BF16 ? 2
+                      : kv_type == IG_I8                        ? 1
+                                                                : 0;
     int64_t scale = kv_type == IG_I8 ? 4 : 0;
     return 2 * n_kv * IG_PAGE_POSITIONS * (head_dim * element + scale);
 }

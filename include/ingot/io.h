@@ -13,9 +13,10 @@ typedef struct ig_weights ig_weights;
 /* path: a .safetensors file, or a directory holding model.safetensors.index.json with its shards, or model.safetensors.
  * Refused: gaps, overlaps, trailing bytes, duplicate names, tensors missing from or extra to the index. */
 IG_API IG_MUST_USE ig_status ig_weights_open(const char *path, ig_weights **ret_weights);
-IG_API void ig_weights_free(ig_weights *w);               /* after every array taken from it */
+IG_API void ig_weights_free(ig_weights *w); /* after every array taken from it */
 IG_API int64_t ig_weights_count(const ig_weights *w);
-IG_API const char *ig_weights_name(const ig_weights *w, int64_t i);  /* in file order; NULL out of range */
+IG_API const char *ig_weights_name(const ig_weights *w,
+                                   int64_t i); /* in file order; NULL out of range */
 /* An array over the mapped bytes, in the innermost scope; empty with IG_ENOTFOUND recorded when absent. */
 IG_API ig_array ig_weights_get(const ig_weights *w, const char *name);
 IG_API bool ig_weights_has(const ig_weights *w, const char *name);
@@ -37,7 +38,8 @@ IG_API ig_weights_file ig_weights_file_at(const ig_weights *w, int64_t i);
 IG_API IG_MUST_USE ig_status ig_weights_unchanged(const ig_weights *w);
 
 /* Writes n evaluated arrays to a safetensors file (atomically). Names are unique and non-empty. */
-IG_API IG_MUST_USE ig_status ig_save_safetensors(const char *path, const char *const *names, const ig_array *arrays, int n);
+IG_API IG_MUST_USE ig_status ig_save_safetensors(const char *path, const char *const *names,
+                                                 const ig_array *arrays, int n);
 
 /* NumPy .npy, version 1.0 to 3.0, C order, little endian. Loading copies. */
 IG_API IG_MUST_USE ig_status ig_load_npy(const char *path, ig_array *ret_array);

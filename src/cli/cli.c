@@ -6,7 +6,9 @@
 #include <unistd.h>
 #include "base/clock.h"
 
-typedef struct command_row { const char *name, *arguments, *doc; } command_row;
+typedef struct command_row {
+    const char *name, *arguments, *doc;
+} command_row;
 static const command_row commands[] = {
 #define COMMAND(name, arguments, doc) {#name, arguments, doc},
 #include "cli/commands.def"
@@ -16,14 +18,16 @@ static const command_row commands[] = {
 void cli_help(const char *command, const option_info *options)
 {
     for (size_t i = 0; i < N_ELEM(commands); i++)
-        if (!strcmp(commands[i].name, command)) printf("ingot %s %s\n  %s\n", command, commands[i].arguments, commands[i].doc);
+        if (!strcmp(commands[i].name, command))
+            printf("ingot %s %s\n  %s\n", command, commands[i].arguments, commands[i].doc);
     for (const option_info *o = options; o && o->name; o++) {
         char left[64], dashed[48];
         snprintf(dashed, sizeof dashed, "%s", o->name);
         for (char *p = dashed; *p; p++)
             if (*p == '_') *p = '-';
-        snprintf(left, sizeof left, "%c%c%s--%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ', o->letter ? ", " : "  ", dashed,
-                 o->arg ? " " : "", o->arg ? o->arg : "");
+        snprintf(left, sizeof left, "%c%c%s--%s%s%s", o->letter ? '-' : ' ',
+                 o->letter ? o->letter : ' ', o->letter ? ", " : "  ", dashed, o->arg ? " " : "",
+                 o->arg ? o->arg : "");
         printf("  %-32s %s\n", left, o->doc);
     }
 }
@@ -42,12 +46,23 @@ int cli_usage(const char *command, const char *format, ...)
 int cli_fail(const char *command, ig_status s)
 {
     static const int codes[] = {
-        [IG_OK] = EXIT_DONE, [IG_EINVAL] = EXIT_INPUT, [IG_ESHAPE] = EXIT_INPUT, [IG_EDTYPE] = EXIT_INPUT, [IG_ENOMEM] = EXIT_SYSTEM,
-        [IG_EIO] = EXIT_SYSTEM, [IG_EFORMAT] = EXIT_INPUT, [IG_EDEVICE] = EXIT_SYSTEM, [IG_ELIMIT] = EXIT_INPUT,
-        [IG_ECANCELLED] = EXIT_NO, [IG_EVERIFY] = EXIT_NO, [IG_ENOTFOUND] = EXIT_INPUT, [IG_EUNSUPPORTED] = EXIT_UNSUPPORTED,
+        [IG_OK] = EXIT_DONE,
+        [IG_EINVAL] = EXIT_INPUT,
+        [IG_ESHAPE] = EXIT_INPUT,
+        [IG_EDTYPE] = EXIT_INPUT,
+        [IG_ENOMEM] = EXIT_SYSTEM,
+        [IG_EIO] = EXIT_SYSTEM,
+        [IG_EFORMAT] = EXIT_INPUT,
+        [IG_EDEVICE] = EXIT_SYSTEM,
+        [IG_ELIMIT] = EXIT_INPUT,
+        [IG_ECANCELLED] = EXIT_NO,
+        [IG_EVERIFY] = EXIT_NO,
+        [IG_ENOTFOUND] = EXIT_INPUT,
+        [IG_EUNSUPPORTED] = EXIT_UNSUPPORTED,
         [IG_EBUSY] = EXIT_SYSTEM,
     };
-    fprintf(stderr, "ingot %s: %s (%s)\n", command, *ig_error_message() ? ig_error_message() : "failed", ig_status_name(s));
+    fprintf(stderr, "ingot %s: %s (%s)\n", command,
+            *ig_error_message() ? ig_error_message() : "failed", ig_status_name(s));
     return codes[s];
 }
 
@@ -74,15 +89,18 @@ static int set_option(const char *command, const option_info *o, const char *val
         *(const char **)o->to = value;
     } else if (o->kind == OPT_LIST) {
         text_list *l = o->to;
-        if (l->n == TEXT_LIST_MAX) return cli_usage(command, "--%s may be given at most %d times", o->name, TEXT_LIST_MAX);
+        if (l->n == TEXT_LIST_MAX)
+            return cli_usage(command, "--%s may be given at most %d times", o->name, TEXT_LIST_MAX);
         l->text[l->n++] = value;
     } else if (!str_int(str_of(value), o->lo, o->hi, o->to)) {
-        return cli_usage(command, "--%s: '%s' is not a whole number between %lld and %lld", o->name, value, (long long)o->lo, (long long)o->hi);
+        return cli_usage(command, "--%s: '%s' is not a whole number between %lld and %lld", o->name,
+                         value, (long long)o->lo, (long long)o->hi);
     }
     return EXIT_DONE;
 }
 
-int cli_parse(const char *command, int argc, char **argv, const option_info *options, text_list *args, int min_args, int max_args, int *ret_exit)
+int cli_parse(const char *command, int argc, char **argv, const option_info *options,
+              text_list *args, int min_args, int max_args, int *ret_exit)
 {
     *ret_exit = -1;
     args->n = 0;
@@ -92,7 +110,8 @@ int cli_parse(const char *command, int argc, char **argv, const option_info *opt
             cli_help(command, options);
             return *ret_exit = EXIT_DONE;
         }
-        if (o && o->arg && i + 1 == argc) return *ret_exit = cli_usage(command, "%s needs a value: %s", argv[i], o->arg);
+        if (o && o->arg && i + 1 == argc)
+            return *ret_exit = cli_usage(command, "%s needs a value: %s", argv[i], o->arg);
         if (o) {
             int code = set_option(command, o, o->arg ? argv[++i] : NULL);
             if (code != EXIT_DONE) return *ret_exit = code;
@@ -121,12 +140,14 @@ void progress_show(void *line, int64_t done, int64_t total)
     progress_line *p = line;
     int64_t now = clock_mono_us();
     if (!isatty(STDERR_FILENO) || now - p->begin_us < 500000 || now - p->last_us < 100000) return;
-    double seconds = (double)(now - p->begin_us) * 1e-6, rate = (double)done / seconds, left = rate > 0 ? (double)(total - done) / rate : 0;
+    double seconds = (double)(now - p->begin_us) * 1e-6, rate = (double)done / seconds,
+           left = rate > 0 ? (double)(total - done) / rate : 0;
     int full = total > 0 ? (int)(done * BAR / total) : 0;
     p->last_us = now;
     p->shown = true;
-    fprintf(stderr, "\r%-10s [%.*s%.*s] %6.2f of %.2f GB  %.2f GB/s  %d s left ", p->what, full, "############################", BAR - full,
-            "                            ", (double)done * 1e-9, (double)total * 1e-9, rate * 1e-9, (int)(left + 0.5));
+    fprintf(stderr, "\r%-10s [%.*s%.*s] %6.2f of %.2f GB  %.2f GB/s  %d s left ", p->what, full,
+            "############################", BAR - full, "                            ",
+            (double)done * 1e-9, (double)total * 1e-9, rate * 1e-9, (int)(left + 0.5));
 }
 
 void progress_end(progress_line *p)

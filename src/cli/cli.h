@@ -7,36 +7,55 @@
 #include "base/buf.h"
 #include "base/str.h"
 
-enum { EXIT_DONE = 0, EXIT_NO = 1, EXIT_USAGE = 2, EXIT_INPUT = 3, EXIT_SYSTEM = 4, EXIT_UNSUPPORTED = 5 };
+enum {
+    EXIT_DONE = 0,
+    EXIT_NO = 1,
+    EXIT_USAGE = 2,
+    EXIT_INPUT = 3,
+    EXIT_SYSTEM = 4,
+    EXIT_UNSUPPORTED = 5
+};
 
 /* One option: --name VALUE, or -n VALUE; a flag where arg is NULL. `to` is char *, int64_t or bool by kind. */
 typedef struct option_info {
     const char *name;
-    char letter;               /* 0: none */
-    const char *arg;           /* label of the value; NULL: a flag */
+    char letter;     /* 0: none */
+    const char *arg; /* label of the value; NULL: a flag */
     const char *doc;
     enum { OPT_TEXT, OPT_INT, OPT_FLAG, OPT_LIST } kind;
-    void *to;                  /* const char **, int64_t *, bool *, text_list * */
-    int64_t lo, hi;            /* OPT_INT */
+    void *to;       /* const char **, int64_t *, bool *, text_list * */
+    int64_t lo, hi; /* OPT_INT */
 } option_info;
 
 #define TEXT_LIST_MAX 64
-typedef struct text_list { const char *text[TEXT_LIST_MAX]; int n; } text_list;
+typedef struct text_list {
+    const char *text[TEXT_LIST_MAX];
+    int n;
+} text_list;
 
 /* Parses argv[1..]; positional arguments go to args (at most max_args). Prints help and exits the command when --help is there: *ret_exit >= 0
  * then is the exit code; -1: go on. */
-int cli_parse(const char *command, int argc, char **argv, const option_info *options, text_list *args, int min_args, int max_args, int *ret_exit);
+int cli_parse(const char *command, int argc, char **argv, const option_info *options,
+              text_list *args, int min_args, int max_args, int *ret_exit);
 void cli_help(const char *command, const option_info *options);
 
-typedef struct command_info { int (*run)(int argc, char **argv); } command_info;
+typedef struct command_info {
+    int (*run)(int argc, char **argv);
+} command_info;
 
 /* Prints "ingot COMMAND: MESSAGE" of a failed status to stderr and gives the exit code for it. */
 int cli_fail(const char *command, ig_status s);
 int cli_usage(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* A progress line on stderr, if that is a terminal. */
-typedef struct progress_line { const char *what; const char *unit; double scale; int64_t begin_us, last_us; bool shown; } progress_line;
-void progress_begin(progress_line *p, const char *what);        /* in bytes */
-void progress_show(void *line, int64_t done, int64_t total);    /* a progress_fn */
+typedef struct progress_line {
+    const char *what;
+    const char *unit;
+    double scale;
+    int64_t begin_us, last_us;
+    bool shown;
+} progress_line;
+void progress_begin(progress_line *p, const char *what);     /* in bytes */
+void progress_show(void *line, int64_t done, int64_t total); /* a progress_fn */
 void progress_end(progress_line *p);
 #endif

@@ -11,7 +11,11 @@
 
 #define MAX_HEAD 65536
 
-typedef struct reader { int fd; char data[16384]; size_t n, at; } reader;
+typedef struct reader {
+    int fd;
+    char data[16384];
+    size_t n, at;
+} reader;
 
 static void close_fd(int *fd)
 {
@@ -21,7 +25,8 @@ static void close_fd(int *fd)
 static ig_status connect_unix(const char *path, int *ret_fd)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
-    if (strlen(path) >= sizeof a.sun_path) return ig_fail(IG_EINVAL, "%s is too long for a Unix socket", path);
+    if (strlen(path) >= sizeof a.sun_path)
+        return ig_fail(IG_EINVAL, "%s is too long for a Unix socket", path);
     memcpy(a.sun_path, path, strlen(path) + 1);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof a)) {
@@ -41,18 +46,21 @@ static ig_status connect_tcp(const char *url, int *ret_fd)
     int64_t port;
     const char *begin = url + 7, *colon = strrchr(begin, ':');
     size_t n = colon ? (size_t)(colon - begin) : 0;
-    if (!colon || n >= sizeof host || !str_int((str){colon + 1, strcspn(colon + 1, "/")}, 1, 65535, &port))
+    if (!colon || n >= sizeof host ||
+        !str_int((str){colon + 1, strcspn(colon + 1, "/")}, 1, 65535, &port))
         return ig_fail(IG_EINVAL, "%s: expected http://ADDRESS:PORT", url);
     memcpy(host, begin, n);
     host[n] = 0;
     if (!strcmp(host, "localhost")) memcpy(host, "127.0.0.1", 10);
     bool is_v6 = host[0] == '[';
     if (is_v6) host[n - 1] = 0;
-    if ((is_v6 ? inet_pton(AF_INET6, host + 1, &v6.sin6_addr) : inet_pton(AF_INET, host, &v4.sin_addr)) != 1)
+    if ((is_v6 ? inet_pton(AF_INET6, host + 1, &v6.sin6_addr)
+               : inet_pton(AF_INET, host, &v4.sin_addr)) != 1)
         return ig_fail(IG_EINVAL, "%s: '%s' is not a numeric address", url, host);
     v4.sin_port = v6.sin6_port = htons((uint16_t)port);
     int fd = socket(is_v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || connect(fd, is_v6 ? (struct sockaddr *)&v6 : (struct sockaddr *)&v4, is_v6 ? sizeof v6 : sizeof v4)) {
+    if (fd < 0 || connect(fd, is_v6 ? (struct sockaddr *)&v6 : (struct sockaddr *)&v4,
+                          is_v6 ? sizeof v6 : sizeof v4)) {
         ig_status s = ig_fail(IG_EIO, "%s: %s; is the server running?", url, strerror(errno));
         close_fd(&fd);
         return s;
@@ -66,7 +74,8 @@ static ig_status send_all(int fd, const char *p, size_t n)
     while (n) {
         ssize_t k = send(fd, p, n, MSG_NOSIGNAL);
         if (k < 0 && errno == EINTR) continue;
-        if (k <= 0) return ig_fail(IG_EIO, "the connection broke while sending: %s", strerror(errno));
+        if (k <= 0)
+            return ig_fail(IG_EIO, "the connection broke while sending: %s", strerror(errno));
         p += k;
         n -= (size_t)k;
     }
@@ -112,12 +121,14 @@ static ig_status get_head(reader *r, int *ret_http, bool *ret_chunked, int64_t *
     AUTO(buf) line = {0};
     buf_init(&line, MAX_HEAD);
     TRY(get_line(r, &line));
-    if (!line.data || sscanf(line.data, "HTTP/1.%*c %d", ret_http) != 1) return ig_fail(IG_EFORMAT, "this is no HTTP server");
+    if (!line.data || sscanf(line.data, "HTTP/1.%*c %d", ret_http) != 1)
+        return ig_fail(IG_EFORMAT, "this is no HTTP server");
     for (;;) {
         TRY(get_line(r, &line));
         if (!line.n) return IG_OK;
         if (!strncasecmp(line.data, "Transfer-Encoding: chunked", 26)) *ret_chunked = true;
-        if (!strncasecmp(line.data, "Content-Length:", 15)) sscanf(line.data + 15, "%ld", ret_length);
+        if (!strncasecmp(line.data, "Content-Length:", 15))
+            sscanf(line.data + 15, "%ld", ret_length);
     }
 }
 
@@ -128,7 +139,9 @@ static ig_status pass(reader *r, int64_t n, client_on_data on_data, void *user, 
         char c;
         bool end = false;
         TRY(get_byte(r, &c, &end));
-        if (end) return n < 0 ? IG_OK : ig_fail(IG_EIO, "the server closed the connection in mid-answer");
+        if (end)
+            return n < 0 ? IG_OK
+                         : ig_fail(IG_EIO, "the server closed the connection in mid-answer");
         r->at--;
         size_t there = r->n - r->at, k = n > 0 && (size_t)n < there ? (size_t)n : there;
         *ret_go = on_data(user, r->data + r->at, k);
@@ -146,7 +159,8 @@ static ig_status get_chunks(reader *r, client_on_data on_data, void *user)
     while (go) {
         unsigned long n = 0;
         TRY(get_line(r, &line));
-        if (!line.data || sscanf(line.data, "%lx", &n) != 1) return ig_fail(IG_EFORMAT, "a chunk without a length");
+        if (!line.data || sscanf(line.data, "%lx", &n) != 1)
+            return ig_fail(IG_EFORMAT, "a chunk without a length");
         if (!n) break;
         TRY(pass(r, (int64_t)n, on_data, user, &go));
         if (go) TRY(get_line(r, &line));
@@ -154,17 +168,24 @@ static ig_status get_chunks(reader *r, client_on_data on_data, void *user)
     return IG_OK;
 }
 
-ig_status client_request(const char *url, const char *method, const char *path, const char *api_key, str body, client_on_data on_data, void *user, int *ret_http)
+ig_status client_request(const char *url, const char *method, const char *path, const char *api_key,
+                         str body, client_on_data on_data, void *user, int *ret_http)
 {
     __attribute__((cleanup(close_fd))) int fd = -1;
     AUTO(buf) head = {0};
     bool chunked = false, go = true;
     int64_t length = -1;
     buf_init(&head, MAX_HEAD);
-    if (!strncmp(url, "unix:", 5)) TRY(connect_unix(url + 5, &fd));
-    else if (!strncmp(url, "http://", 7)) TRY(connect_tcp(url, &fd));
-    else return ig_fail(IG_EINVAL, "%s: expected http://ADDRESS:PORT or unix:PATH", url);
-    buf_printf(&head, "%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: %zu\r\n", method, path, body.n);
+    if (!strncmp(url, "unix:", 5))
+        TRY(connect_unix(url + 5, &fd));
+    else if (!strncmp(url, "http://", 7))
+        TRY(connect_tcp(url, &fd));
+    else
+        return ig_fail(IG_EINVAL, "%s: expected http://ADDRESS:PORT or unix:PATH", url);
+    buf_printf(
+        &head,
+        "%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: %zu\r\n",
+        method, path, body.n);
     if (api_key) buf_printf(&head, "Authorization: Bearer %s\r\n", api_key);
     buf_str(&head, "\r\n");
     TRY(buf_status(&head));

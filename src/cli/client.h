@@ -8,5 +8,7 @@
 
 /* url: http://ADDRESS:PORT or unix:PATH. Called with each piece of the body as it arrives; false stops. */
 typedef bool (*client_on_data)(void *user, const char *p, size_t n);
-IG_MUST_USE ig_status client_request(const char *url, const char *method, const char *path, const char *api_key, str body, client_on_data on_data, void *user, int *ret_http);
+IG_MUST_USE ig_status client_request(const char *url, const char *method, const char *path,
+                                     const char *api_key, str body, client_on_data on_data,
+                                     void *user, int *ret_http);
 #endif

@@ -12,7 +12,7 @@
 #define MAX_TEXT ((size_t)1 << 30)
 
 typedef struct audit_options {
-    const char *vkey;            /* file */
+    const char *vkey; /* file */
     const char *answer, *request, *known, *out, *split;
     int64_t choice;
     bool json;
@@ -38,15 +38,22 @@ static ig_status verify_whole_log(const char *dir, const audit_options *o, const
     ig_audit_log_report r = {0};
     buf_init(&known, 0);
     if (o->known) TRY(file_read(o->known, (size_t)1 << 16, &known));
-    ig_audit_log_options lo = {.finding = print_finding, .progress = progress_show, .user = &line, .known = o->known ? known.data : NULL};
+    ig_audit_log_options lo = {.finding = print_finding,
+                               .progress = progress_show,
+                               .user = &line,
+                               .known = o->known ? known.data : NULL};
     progress_begin(&line, "verifying");
     ig_status s = ig_audit_log_verify(dir, v->text, &lo, &r);
     progress_end(&line);
-    printf(o->json ? "{\"verified\":%s,\"events\":%llu,\"signed\":%llu,\"sessions\":%llu,\"admits\":%llu,\"dones\":%llu,\"open\":%llu,\"findings\":%llu,\"root\":\"%s\"}\n"
-                   : "%s: %llu events, %llu under signed checkpoints, %llu sessions, %llu admits, %llu dones, %llu open, %llu findings\nroot %s\n",
-           o->json ? (s == IG_OK ? "true" : "false") : (s == IG_OK ? "verified" : "NOT verified"), (unsigned long long)r.size, (unsigned long long)r.signed_size,
-           (unsigned long long)r.n_sessions, (unsigned long long)r.n_admits, (unsigned long long)r.n_dones, (unsigned long long)r.n_open,
-           (unsigned long long)r.n_findings, r.root);
+    printf(
+        o->json
+            ? "{\"verified\":%s,\"events\":%llu,\"signed\":%llu,\"sessions\":%llu,\"admits\":%llu,\"dones\":%llu,\"open\":%llu,\"findings\":%llu,\"root\":\"%s\"}\n"
+            : "%s: %llu events, %llu under signed checkpoints, %llu sessions, %llu admits, %llu dones, %llu open, %llu findings\nroot %s\n",
+        o->json ? (s == IG_OK ? "true" : "false") : (s == IG_OK ? "verified" : "NOT verified"),
+        (unsigned long long)r.size, (unsigned long long)r.signed_size,
+        (unsigned long long)r.n_sessions, (unsigned long long)r.n_admits,
+        (unsigned long long)r.n_dones, (unsigned long long)r.n_open,
+        (unsigned long long)r.n_findings, r.root);
     return s;
 }
 
@@ -72,8 +79,12 @@ static ig_status verify_receipt(const char *path, const audit_options *o, const 
     if (s == IG_OK && o->split) s = ig_audit_receipt_split(r, o->split);
     ig_audit_receipt_close(r);
     if (s == IG_OK)
-        printf(o->json ? "{\"verified\":true,\"answer\":%s,\"request\":%s}\n" : "%s: verified; answer %s, request %s\n",
-               o->json ? (o->answer ? "true" : "null") : path, o->json ? (o->request ? "true" : "null") : o->answer ? "matches" : "not given",
+        printf(o->json ? "{\"verified\":true,\"answer\":%s,\"request\":%s}\n"
+                       : "%s: verified; answer %s, request %s\n",
+               o->json ? (o->answer ? "true" : "null") : path,
+               o->json     ? (o->request ? "true" : "null")
+               : o->answer ? "matches"
+                           : "not given",
                o->request ? "matches" : "not given");
     return s;
 }
@@ -142,8 +153,10 @@ static ig_status show(const char *dir, const char *what, const audit_options *o)
     uint64_t index;
     TRY(open_log(dir, o, &l));
     ig_status s = IG_OK;
-    if (!what) s = show_events(l, 0, ig_audit_log_size(l));
-    else if ((s = find_index(l, what, &index)) == IG_OK) s = show_events(l, index, 1);
+    if (!what)
+        s = show_events(l, 0, ig_audit_log_size(l));
+    else if ((s = find_index(l, what, &index)) == IG_OK)
+        s = show_events(l, index, 1);
     ig_audit_log_close(l);
     return s;
 }
@@ -164,25 +177,41 @@ static int run(int argc, char **argv)
     int code;
     const option_info options[] = {
         {"key", 0, "FILE", "the log's verifier key (.vkey)", OPT_TEXT, &o.vkey, 0, 0},
-        {"answer", 0, "FILE", "verify RECEIPT: the answer's text, exactly", OPT_TEXT, &o.answer, 0, 0},
-        {"choice", 0, "I", "verify RECEIPT: which choice the answer is; default 0", OPT_INT, &o.choice, 0, 7},
+        {"answer", 0, "FILE", "verify RECEIPT: the answer's text, exactly", OPT_TEXT, &o.answer, 0,
+         0},
+        {"choice", 0, "I", "verify RECEIPT: which choice the answer is; default 0", OPT_INT,
+         &o.choice, 0, 7},
         {"request", 0, "FILE", "verify RECEIPT: the raw request body", OPT_TEXT, &o.request, 0, 0},
-        {"known", 0, "FILE", "verify LOG: a checkpoint from an earlier visit, which the log must extend", OPT_TEXT, &o.known, 0, 0},
-        {"out", 0, "FILE", "prove: where to write the receipt; default standard output", OPT_TEXT, &o.out, 0, 0},
-        {"split", 0, "DIR", "also write leaves and tlog-proofs as files of their own", OPT_TEXT, &o.split, 0, 0},
+        {"known", 0, "FILE",
+         "verify LOG: a checkpoint from an earlier visit, which the log must extend", OPT_TEXT,
+         &o.known, 0, 0},
+        {"out", 0, "FILE", "prove: where to write the receipt; default standard output", OPT_TEXT,
+         &o.out, 0, 0},
+        {"split", 0, "DIR", "also write leaves and tlog-proofs as files of their own", OPT_TEXT,
+         &o.split, 0, 0},
         {"json", 0, NULL, "print JSON", OPT_FLAG, &o.json, 0, 0},
         {0},
     };
     cli_parse("audit", argc, argv, options, &args, 2, 3, &code);
-    if (code == EXIT_DONE) printf("\n  audit verify LOG|RECEIPT   audit prove LOG ID|INDEX   audit show LOG [ID|INDEX]   audit script FILE (writes check.sh)\n");
+    if (code == EXIT_DONE)
+        printf(
+            "\n  audit verify LOG|RECEIPT   audit prove LOG ID|INDEX   audit show LOG [ID|INDEX]   audit script FILE (writes check.sh)\n");
     if (code >= 0) return code;
-    const char *what = args.text[0], *path = args.text[1], *more = args.n == 3 ? args.text[2] : NULL;
+    const char *what = args.text[0], *path = args.text[1],
+               *more = args.n == 3 ? args.text[2] : NULL;
     ig_status s;
-    if (!strcmp(what, "verify")) s = verify(path, &o);
-    else if (!strcmp(what, "prove") && more) s = prove(path, more, &o);
-    else if (!strcmp(what, "show")) s = show(path, more, &o);
-    else if (!strcmp(what, "script")) s = scripts_write_check(path);
-    else return cli_usage("audit", "expected verify LOG|RECEIPT, prove LOG ID|INDEX, show LOG [ID|INDEX] or script FILE");
+    if (!strcmp(what, "verify"))
+        s = verify(path, &o);
+    else if (!strcmp(what, "prove") && more)
+        s = prove(path, more, &o);
+    else if (!strcmp(what, "show"))
+        s = show(path, more, &o);
+    else if (!strcmp(what, "script"))
+        s = scripts_write_check(path);
+    else
+        return cli_usage(
+            "audit",
+            "expected verify LOG|RECEIPT, prove LOG ID|INDEX, show LOG [ID|INDEX] or script FILE");
     return s == IG_OK ? EXIT_DONE : cli_fail("audit", s);
 }
 

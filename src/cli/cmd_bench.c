@@ -1,20 +1,18 @@
 /* cmd_bench.c: ingot bench: prompt (pp) and generation (tg) speed of a model, with llama-bench's flags, beside the machine's read bandwidth measured
  * in the same minute. The median of the repetitions is what counts. */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/clock.h"
-#include "base/digest.h"
 #include "base/file.h"
 #include "base/thread.h"
 #include "cli/cli.h"
+#include "cli/machine.h"
 #include "ingot/device.h"
 #include "ingot/ingot.h"
 #include "ingot/lm.h"
 #include "server/build.h"
 
-#define READ_BYTES ((size_t)512 << 20)
 #define MAX_REPEATS 64
 
 typedef struct bench {
@@ -26,154 +24,15 @@ typedef struct bench {
     double read_gb_s;
 } bench;
 
-typedef struct row { char test[32]; double tok_s, lo, hi, gb_s, fraction; } row;
+typedef struct row {
+    char test[32];
+    double tok_s, lo, hi, gb_s, fraction;
+} row;
 
 static int by_size(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
-}
-
-/* --- the machine's limits */
-typedef uint64_t words __attribute__((vector_size(64), aligned(64)));
-typedef struct read_job { const words *p; size_t n; uint64_t sink; } read_job;
-
-static void *read_all(void *arg)
-{
-    read_job *j = arg;
-    words a = {0}, b = {0}, c = {0}, d = {0};
-    for (size_t i = 0; i + 4 <= j->n; i += 4) a ^= j->p[i], b ^= j->p[i + 1], c ^= j->p[i + 2], d ^= j->p[i + 3];
-    a ^= b ^ c ^ d;
-    j->sink = a[0] ^ a[5];
-    return NULL;
-}
-
-/* Best of five passes of plain loads over 512 MiB by as many threads as the model uses. */
-static ig_status measure_read(int n_threads, double *ret_gb_s)
-{
-    AUTO(mem_ptr) memory = mem_aligned(2 << 20, READ_BYTES);
-    AUTO(mem_ptr) job_memory = mem_calloc((size_t)n_threads, sizeof(read_job));
-    AUTO(mem_ptr) thread_memory = mem_calloc((size_t)n_threads, sizeof(pthread_t));
-    read_job *job = job_memory;
-    pthread_t *thread = thread_memory;
-    double best = 0;
-    if (!memory || !job || !thread) return IG_ENOMEM;
-    memset(memory, 1, READ_BYTES);
-    size_t n = READ_BYTES / sizeof(words) / (size_t)n_threads;
-    for (int pass = 0; pass < 5; pass++) {
-        int64_t begin = clock_mono_ns();
-        for (int i = 0; i < n_threads; i++) {
-            job[i] = (read_job){(const words *)memory + (size_t)i * n, n, 0};
-            if (i) TRY(thread_start(&thread[i], "ingot read", 0, read_all, &job[i]));
-        }
-        read_all(&job[0]);
-        for (int i = 1; i < n_threads; i++) pthread_join(thread[i], NULL);
-        double gb_s = (double)(n * sizeof(words) * (size_t)n_threads) / (double)(clock_mono_ns() - begin);
-        if (gb_s > best) best = gb_s;
-    }
-    *ret_gb_s = best;
-    return IG_OK;
-}
-
-/* SHA-256 of 64 MiB per thread, all threads at once. */
-typedef struct hash_job { const uint8_t *p; uint8_t digest[SHA256_N]; } hash_job;
-#define HASH_BYTES ((size_t)64 << 20)
-
-static void *hash_all(void *arg)
-{
-    hash_job *j = arg;
-    sha256(j->p, HASH_BYTES, j->digest);
-    return NULL;
-}
-
-static ig_status measure_hash(int n_threads, double *ret_gb_s)
-{
-    AUTO(mem_ptr) memory = mem_calloc(1, HASH_BYTES);
-    AUTO(mem_ptr) job_memory = mem_calloc((size_t)n_threads, sizeof(hash_job));
-    AUTO(mem_ptr) thread_memory = mem_calloc((size_t)n_threads, sizeof(pthread_t));
-    hash_job *job = job_memory;
-    pthread_t *thread = thread_memory;
-    if (!memory || !job || !thread) return IG_ENOMEM;
-    memset(memory, 1, HASH_BYTES);
-    int64_t begin = clock_mono_ns();
-    for (int i = 0; i < n_threads; i++) {
-        job[i].p = memory;
-        if (i) TRY(thread_start(&thread[i], "ingot hash", 0, hash_all, &job[i]));
-    }
-    hash_all(&job[0]);
-    for (int i = 1; i < n_threads; i++) pthread_join(thread[i], NULL);
-    *ret_gb_s = (double)n_threads * (double)HASH_BYTES / (double)(clock_mono_ns() - begin);
-    return IG_OK;
-}
-
-/* The int8 kernel on a matrix that stays in the caches: what arithmetic gives when memory does not hold it back. */
-#define CORE_N 512
-#define CORE_K 512
-#define CORE_T 256
-
-typedef struct core_job { ig_quantized w; } core_job;
-
-static ig_status core_trace(void *user, const ig_array *in, int n_in, ig_array *ret_out, int n_out)
-{
-    const core_job *j = user;
-    (void)n_in, (void)n_out;
-    ret_out[0] = ig_quantized_matmul_rows8(ig_int8_rows(in[0], 64), j->w);
-    return ig_is_empty(ret_out[0]) ? ig_error_code() : IG_OK;
-}
-
-static ig_status time_core(ig_plan *p, double *ret_gop_s)
-{
-    double best = 0;
-    memset(ig_plan_input(p, 0), 0, (size_t)CORE_T * CORE_K * sizeof(float));
-    for (int i = 0; i < 60; i++) {
-        int64_t begin = clock_mono_ns();
-        TRY(ig_plan_replay(p, NULL, 0));
-        double rate = 2.0 * CORE_N * CORE_K * CORE_T / (double)(clock_mono_ns() - begin);
-        if (rate > best) best = rate;
-    }
-    *ret_gop_s = best;
-    return IG_OK;
-}
-
-static ig_status measure_core(double *ret_gop_s)
-{
-    core_job job;
-    ig_plan *p = NULL;
-    ig_input input = {"x", IG_F32, 2, {CORE_T, CORE_K}, -1};
-    ig_plan_spec spec = {.inputs = &input, .n_inputs = 1, .n_outputs = 1};
-    ig_scope *scope = ig_scope_open();
-    job.w = ig_quantize(ig_full((int64_t[]){CORE_N, CORE_K}, 2, 0.5, IG_F16), 64, 4);
-    ig_status s = ig_compile(core_trace, &job, &spec, &p);
-    if (s == IG_OK) s = time_core(p, ret_gop_s);
-    ig_plan_free(p);
-    ig_status closed = ig_scope_close(scope);
-    return s != IG_OK ? s : closed;
-}
-
-/* Median of a 512-byte append and fdatasync in dir. */
-static ig_status measure_sync(const char *dir, double *ret_us)
-{
-    AUTO(buf) path = {0};
-    double us[21];
-    char block[512] = {0};
-    int fd = -1;
-    TRY(file_join(&path, dir, ".ingot-sync-test"));
-    TRY(io_open(path.data, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600, &fd));
-    ig_status s = IG_OK;
-    for (int i = 0; i < 21 && s == IG_OK; i++) {
-        int64_t begin = clock_mono_ns();
-        s = io_write(fd, block, sizeof block, path.data);
-        if (s == IG_OK) s = io_fdatasync(fd, path.data);
-        us[i] = (double)(clock_mono_ns() - begin) * 1e-3;
-    }
-    io_close(fd);
-    ig_status removed = io_unlink(path.data);
-    if (s == IG_OK) s = removed;
-    if (s == IG_OK) {
-        qsort(us, 21, sizeof *us, by_size);
-        *ret_us = us[10];
-    }
-    return s;
 }
 
 /* ingot bench --machine: the four limits, measured now. */
@@ -184,14 +43,16 @@ static ig_status run_machine(bench *b)
     int64_t threads = b->threads ? b->threads : thread_n_cpus();
     if (b->isa) TRY(ig_device_set_isa(b->isa));
     TRY(ig_device_set_threads((int)threads));
-    TRY(measure_read((int)threads, &b->read_gb_s));
-    TRY(measure_hash((int)threads, &hash));
-    TRY(measure_core(&core));
-    TRY(measure_sync(b->machine, &sync_us));
+    TRY(machine_read((int)threads, &b->read_gb_s));
+    TRY(machine_hash((int)threads, &hash));
+    TRY(machine_int8(&core));
+    TRY(machine_sync(b->machine, &sync_us));
     build_cpu(cpu, sizeof cpu);
-    printf(b->json ? "{\"cpu\":\"%s\",\"isa\":\"%s\",\"threads\":%d,\"read_gb_s\":%.2f,\"sha256_gb_s\":%.2f,\"int8_gop_s\":%.1f,\"sync_us\":%.0f}\n"
-                   : "%s, %s, %d threads\nmemory read     %.2f GB/s\nSHA-256         %.2f GB/s\nint8 arithmetic %.1f GOP/s (4-bit weights, in cache)\ndurable write   %.0f us\n",
-           cpu, ig_device_isa(), ig_device_threads(), b->read_gb_s, hash, core, sync_us);
+    printf(
+        b->json
+            ? "{\"cpu\":\"%s\",\"isa\":\"%s\",\"threads\":%d,\"read_gb_s\":%.2f,\"sha256_gb_s\":%.2f,\"int8_gop_s\":%.1f,\"sync_us\":%.0f}\n"
+            : "%s, %s, %d threads\nmemory read     %.2f GB/s\nSHA-256         %.2f GB/s\nint8 arithmetic %.1f GOP/s (4-bit weights, in cache)\ndurable write   %.0f us\n",
+        cpu, ig_device_isa(), ig_device_threads(), b->read_gb_s, hash, core, sync_us);
     return IG_OK;
 }
 
@@ -200,7 +61,8 @@ static ig_status feed_all(bench *b, ig_lm_session *s, ig_lm_result *r)
 {
     do {
         int64_t pending = ig_lm_session_pending(s);
-        TRY(ig_lm_step(b->lm, &(ig_lm_feed){s, (int32_t)(pending < b->batch ? pending : b->batch)}, 1, r));
+        TRY(ig_lm_step(b->lm, &(ig_lm_feed){s, (int32_t)(pending < b->batch ? pending : b->batch)},
+                       1, r));
     } while (r->token < 0 && r->finish == IG_LM_RUNNING);
     return IG_OK;
 }
@@ -214,10 +76,11 @@ static ig_status once(bench *b, int64_t n_prompt, int64_t n_gen, double *ret_sec
     ig_lm_result r;
     if (!ids) return IG_ENOMEM;
     for (int64_t i = 0; i < n; i++) ids[i] = (int32_t)((i * 7919 + 11) % b->facts.vocab);
-    ig_lm_session_spec spec = {.prompt = ids, .n_prompt = n, .max_new = n_gen + 1, .sampling = {.ignore_stop = 1}};
+    ig_lm_session_spec spec = {
+        .prompt = ids, .n_prompt = n, .max_new = n_gen + 1, .sampling = {.ignore_stop = 1}};
     TRY(ig_lm_session_new(b->lm, &spec, &s));
     ig_status status = IG_OK;
-    for (int64_t left = b->depth; left > 0 && status == IG_OK;) {            /* the depth is not timed */
+    for (int64_t left = b->depth; left > 0 && status == IG_OK;) { /* the depth is not timed */
         int64_t take = left < b->batch ? left : b->batch;
         status = ig_lm_step(b->lm, &(ig_lm_feed){s, (int32_t)take}, 1, &r);
         left -= take;
@@ -235,15 +98,17 @@ static ig_status run_test(bench *b, const char *kind, int64_t n_prompt, int64_t 
 {
     double rate[MAX_REPEATS], seconds;
     int64_t n = n_prompt + n_gen;
-    TRY(once(b, n_prompt < 32 ? n_prompt : 32, n_gen < 4 ? n_gen : 4, &seconds));    /* warm-up */
+    TRY(once(b, n_prompt < 32 ? n_prompt : 32, n_gen < 4 ? n_gen : 4, &seconds)); /* warm-up */
     for (int64_t i = 0; i < b->repeats; i++) {
         TRY(once(b, n_prompt, n_gen, &seconds));
         rate[i] = (double)n / seconds;
     }
     qsort(rate, (size_t)b->repeats, sizeof *rate, by_size);
     row r = {.tok_s = rate[b->repeats / 2], .lo = rate[0], .hi = rate[b->repeats - 1]};
-    snprintf(r.test, sizeof r.test, b->depth ? "%s%lld@d%lld" : "%s%lld", kind, (long long)n, (long long)b->depth);
-    double steps_s = n_gen ? r.tok_s : r.tok_s / (double)(n_prompt < b->batch ? n_prompt : b->batch);
+    snprintf(r.test, sizeof r.test, b->depth ? "%s%lld@d%lld" : "%s%lld", kind, (long long)n,
+             (long long)b->depth);
+    double steps_s =
+        n_gen ? r.tok_s : r.tok_s / (double)(n_prompt < b->batch ? n_prompt : b->batch);
     r.gb_s = steps_s * (double)b->facts.weight_bytes * 1e-9;
     r.fraction = r.gb_s / b->read_gb_s;
     *ret_row = r;
@@ -252,8 +117,10 @@ static ig_status run_test(bench *b, const char *kind, int64_t n_prompt, int64_t 
 
 static ig_dtype kv_type_of(const char *name)
 {
-    return !strcmp(name, "int8") || !strcmp(name, "q8_0") ? IG_I8 : !strcmp(name, "bfloat16") || !strcmp(name, "bf16") ? IG_BF16
-         : !strcmp(name, "float32") || !strcmp(name, "f32") ? IG_F32 : IG_F16;
+    return !strcmp(name, "int8") || !strcmp(name, "q8_0")       ? IG_I8
+           : !strcmp(name, "bfloat16") || !strcmp(name, "bf16") ? IG_BF16
+           : !strcmp(name, "float32") || !strcmp(name, "f32")   ? IG_F32
+                                                                : IG_F16;
 }
 
 /* A bundle, or a bare model directory. */
@@ -261,8 +128,14 @@ static ig_status open_model(bench *b)
 {
     AUTO(buf) inner = {0}, config = {0};
     int64_t context = b->depth + b->n_prompt + b->n_gen + 64;
-    ig_lm_options o = {.context = context, .kv_tokens = context, .kv_type = kv_type_of(b->kv), .max_tokens = (int32_t)b->batch, .max_sessions = 1,
-                       .max_outputs = 1, .no_prefix_cache = 1, .arithmetic = strcmp(b->arithmetic, "exact") ? IG_LM_INT8 : IG_LM_EXACT};
+    ig_lm_options o = {.context = context,
+                       .kv_tokens = context,
+                       .kv_type = kv_type_of(b->kv),
+                       .max_tokens = (int32_t)b->batch,
+                       .max_sessions = 1,
+                       .max_outputs = 1,
+                       .no_prefix_cache = 1,
+                       .arithmetic = strcmp(b->arithmetic, "exact") ? IG_LM_INT8 : IG_LM_EXACT};
     buf_init(&config, 0);
     TRY(file_join(&inner, b->model, "model"));
     TRY(file_join(&config, inner.data, "config.json"));
@@ -277,19 +150,25 @@ static void print_rows(const bench *b, const row *rows, int n)
     char cpu[128];
     build_cpu(cpu, sizeof cpu);
     if (b->json) {
-        printf("{\"machine\":{\"cpu\":\"%s\",\"isa\":\"%s\",\"threads\":%d,\"read_gb_s\":%.2f},\"model\":{\"parameters\":%lld,\"weight_bytes\":%lld,\"kset\":\"%s\","
-               "\"kv\":\"%s\"},\"rows\":[", cpu, ig_device_isa(), ig_device_threads(), b->read_gb_s, (long long)b->facts.parameters, (long long)b->facts.weight_bytes,
-               b->facts.kset, b->facts.kv_type);
+        printf(
+            "{\"machine\":{\"cpu\":\"%s\",\"isa\":\"%s\",\"threads\":%d,\"read_gb_s\":%.2f},\"model\":{\"parameters\":%lld,\"weight_bytes\":%lld,\"kset\":\"%s\","
+            "\"kv\":\"%s\"},\"rows\":[",
+            cpu, ig_device_isa(), ig_device_threads(), b->read_gb_s, (long long)b->facts.parameters,
+            (long long)b->facts.weight_bytes, b->facts.kset, b->facts.kv_type);
         for (int i = 0; i < n; i++)
-            printf("%s{\"test\":\"%s\",\"tok_s\":%.2f,\"tok_s_min\":%.2f,\"tok_s_max\":%.2f,\"gb_s\":%.3f,\"fraction\":%.3f}", i ? "," : "", rows[i].test,
-                   rows[i].tok_s, rows[i].lo, rows[i].hi, rows[i].gb_s, rows[i].fraction);
+            printf(
+                "%s{\"test\":\"%s\",\"tok_s\":%.2f,\"tok_s_min\":%.2f,\"tok_s_max\":%.2f,\"gb_s\":%.3f,\"fraction\":%.3f}",
+                i ? "," : "", rows[i].test, rows[i].tok_s, rows[i].lo, rows[i].hi, rows[i].gb_s,
+                rows[i].fraction);
         printf("]}\n");
         return;
     }
-    printf("%s, %s, %d threads, reads %.1f GB/s\n%-14s %10s %22s %8s %s\n", cpu, ig_device_isa(), ig_device_threads(), b->read_gb_s, "test", "tokens/s",
-           "min .. max", "GB/s", "of read bandwidth");
+    printf("%s, %s, %d threads, reads %.1f GB/s\n%-14s %10s %22s %8s %s\n", cpu, ig_device_isa(),
+           ig_device_threads(), b->read_gb_s, "test", "tokens/s", "min .. max", "GB/s",
+           "of read bandwidth");
     for (int i = 0; i < n; i++)
-        printf("%-14s %10.2f %10.2f .. %-9.2f %7.2f %.0f %%\n", rows[i].test, rows[i].tok_s, rows[i].lo, rows[i].hi, rows[i].gb_s, 100 * rows[i].fraction);
+        printf("%-14s %10.2f %10.2f .. %-9.2f %7.2f %.0f %%\n", rows[i].test, rows[i].tok_s,
+               rows[i].lo, rows[i].hi, rows[i].gb_s, 100 * rows[i].fraction);
 }
 
 static ig_status run_bench(bench *b, row *rows, int *ret_n)
@@ -298,7 +177,7 @@ static ig_status run_bench(bench *b, row *rows, int *ret_n)
     if (b->isa) TRY(ig_device_set_isa(b->isa));
     TRY(ig_device_set_threads((int)threads));
     TRY(open_model(b));
-    TRY(measure_read((int)threads, &b->read_gb_s));
+    TRY(machine_read((int)threads, &b->read_gb_s));
     if (b->n_prompt) TRY(run_test(b, "pp", b->n_prompt, 0, &rows[(*ret_n)++]));
     if (b->n_gen) TRY(run_test(b, "tg", 0, b->n_gen, &rows[(*ret_n)++]));
     return IG_OK;
@@ -306,7 +185,12 @@ static ig_status run_bench(bench *b, row *rows, int *ret_n)
 
 static int run(int argc, char **argv)
 {
-    bench b = {.n_prompt = 512, .n_gen = 128, .repeats = 5, .batch = 512, .arithmetic = "int8", .kv = "float16"};
+    bench b = {.n_prompt = 512,
+               .n_gen = 128,
+               .repeats = 5,
+               .batch = 512,
+               .arithmetic = "int8",
+               .kv = "float16"};
     row rows[2];
     text_list args;
     int code, n = 0;
@@ -314,14 +198,19 @@ static int run(int argc, char **argv)
         {"model", 'm', "DIR", "bundle, or its model folder", OPT_TEXT, &b.model, 0, 0},
         {"n_prompt", 'p', "N", "prompt tokens; default 512", OPT_INT, &b.n_prompt, 0, 1 << 20},
         {"n_gen", 'n', "N", "generated tokens; default 128", OPT_INT, &b.n_gen, 0, 1 << 20},
-        {"threads", 't', "N", "compute threads; default one per processor", OPT_INT, &b.threads, 1, 256},
+        {"threads", 't', "N", "compute threads; default one per processor", OPT_INT, &b.threads, 1,
+         256},
         {"repetitions", 'r', "N", "repetitions; default 5", OPT_INT, &b.repeats, 1, MAX_REPEATS},
-        {"depth", 'd', "N", "tokens in the cache before the test; default 0", OPT_INT, &b.depth, 0, 1 << 20},
-        {"ubatch", 0, "N", "most prompt tokens of one step; default 512", OPT_INT, &b.batch, 1, 8192},
+        {"depth", 'd', "N", "tokens in the cache before the test; default 0", OPT_INT, &b.depth, 0,
+         1 << 20},
+        {"ubatch", 0, "N", "most prompt tokens of one step; default 512", OPT_INT, &b.batch, 1,
+         8192},
         {"isa", 0, "NAME", "kernels to use: ref, avx2, avx512, neon", OPT_TEXT, &b.isa, 0, 0},
-        {"arithmetic", 0, "int8|exact", "numeric contract; default int8", OPT_TEXT, &b.arithmetic, 0, 0},
+        {"arithmetic", 0, "int8|exact", "numeric contract; default int8", OPT_TEXT, &b.arithmetic,
+         0, 0},
         {"kv", 0, "TYPE", "KV cache: float16, bfloat16, int8, float32", OPT_TEXT, &b.kv, 0, 0},
-        {"machine", 0, "DIR", "no model: measure the machine's limits; durable writes in DIR", OPT_TEXT, &b.machine, 0, 0},
+        {"machine", 0, "DIR", "no model: measure the machine's limits; durable writes in DIR",
+         OPT_TEXT, &b.machine, 0, 0},
         {"json", 0, NULL, "print JSON", OPT_FLAG, &b.json, 0, 0},
         {0},
     };

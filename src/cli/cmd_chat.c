@@ -14,17 +14,17 @@
 
 typedef struct talk {
     const char *url, *key_file, *model, *system, *receipt, *temperature, *seed;
-    char *key;                 /* owned */
+    char *key; /* owned */
     int64_t max_tokens;
     bool json, stats;
-    json_t *messages;          /* owned: the conversation */
-    buf line;                  /* an event being read */
-    buf answer;                /* text of this turn */
-    buf raw;                   /* body that is not an event stream */
-    buf proof;                 /* receipt of this turn */
+    json_t *messages; /* owned: the conversation */
+    buf line;         /* an event being read */
+    buf answer;       /* text of this turn */
+    buf raw;          /* body that is not an event stream */
+    buf proof;        /* receipt of this turn */
     int64_t t_begin, t_first, t_end;
     int64_t n_tokens;
-    char error[512];           /* of an error event */
+    char error[512]; /* of an error event */
 } talk;
 
 static volatile sig_atomic_t interrupted;
@@ -67,9 +67,12 @@ static ig_status add_message(talk *t, const char *role, const char *text, size_t
 static void take_event(talk *t, const char *data)
 {
     json_t *root = json_loads(data, 0, NULL);
-    const json_t *choice = json_array_get(json_object_get(root, "choices"), 0), *error = json_object_get(root, "error");
-    const char *text = json_string_value(json_object_get(json_object_get(choice, "delta"), "content"));
-    const char *proof = json_string_value(json_object_get(json_object_get(root, "audit"), "receipt"));
+    const json_t *choice = json_array_get(json_object_get(root, "choices"), 0),
+                 *error = json_object_get(root, "error");
+    const char *text =
+        json_string_value(json_object_get(json_object_get(choice, "delta"), "content"));
+    const char *proof =
+        json_string_value(json_object_get(json_object_get(root, "audit"), "receipt"));
     const json_t *usage = json_object_get(root, "usage");
     if (text && *text) {
         if (!t->t_first) t->t_first = clock_mono_us();
@@ -79,7 +82,9 @@ static void take_event(talk *t, const char *data)
     }
     if (proof) buf_str(&t->proof, proof);
     if (usage) t->n_tokens = json_integer_value(json_object_get(usage, "completion_tokens"));
-    if (error) snprintf(t->error, sizeof t->error, "%s", json_string_value(json_object_get(error, "message")));
+    if (error)
+        snprintf(t->error, sizeof t->error, "%s",
+                 json_string_value(json_object_get(error, "message")));
     json_decref(root);
 }
 
@@ -91,8 +96,10 @@ static bool on_stream(void *user, const char *p, size_t n)
             buf_char(&t->line, p[i]);
             continue;
         }
-        if (t->line.n > 6 && !strncmp(t->line.data, "data: {", 7)) take_event(t, t->line.data + 6);
-        else if (t->line.n && strncmp(t->line.data, "data:", 5) && *t->line.data != ':') buf_add(&t->raw, t->line.data, t->line.n);
+        if (t->line.n > 6 && !strncmp(t->line.data, "data: {", 7))
+            take_event(t, t->line.data + 6);
+        else if (t->line.n && strncmp(t->line.data, "data:", 5) && *t->line.data != ':')
+            buf_add(&t->raw, t->line.data, t->line.n);
         buf_clear(&t->line);
     }
     return !interrupted;
@@ -122,9 +129,13 @@ static ig_status refused(talk *t, int http)
     json_t *root = NULL;
     buf_add(&t->raw, t->line.data ? t->line.data : "", t->line.n);
     if (t->raw.n) root = json_loads(t->raw.data, 0, NULL);
-    const char *message = json_string_value(json_object_get(json_object_get(root, "error"), "message"));
-    ig_status s = ig_fail(http == 401 ? IG_EVERIFY : http == 429 || http == 503 ? IG_EBUSY : IG_EINVAL, "the server answered %d: %s", http,
-                          message ? message : "no reason given");
+    const char *message =
+        json_string_value(json_object_get(json_object_get(root, "error"), "message"));
+    ig_status s =
+        ig_fail(http == 401                  ? IG_EVERIFY
+                : http == 429 || http == 503 ? IG_EBUSY
+                                             : IG_EINVAL,
+                "the server answered %d: %s", http, message ? message : "no reason given");
     json_decref(root);
     return s;
 }
@@ -141,7 +152,8 @@ static ig_status turn(talk *t)
     interrupted = 0;
     TRY(request_body(t, &body));
     t->t_begin = clock_mono_us();
-    TRY(client_request(t->url, "POST", "/v1/chat/completions", t->key, (str){body.data, body.n}, on_stream, t, &http));
+    TRY(client_request(t->url, "POST", "/v1/chat/completions", t->key, (str){body.data, body.n},
+                       on_stream, t, &http));
     t->t_end = clock_mono_us();
     if (http != 200) return refused(t, http);
     if (*t->error) return ig_fail(IG_EIO, "the server ended the answer: %s", t->error);
@@ -149,15 +161,19 @@ static ig_status turn(talk *t)
     fputs("\n", stdout);
     TRY(buf_status(&t->answer));
     TRY(add_message(t, "assistant", t->answer.data ? t->answer.data : "", t->answer.n));
-    if (t->receipt && t->proof.n) TRY(file_write_atomic(t->receipt, t->proof.data, t->proof.n, 0644));
+    if (t->receipt && t->proof.n)
+        TRY(file_write_atomic(t->receipt, t->proof.data, t->proof.n, 0644));
     return IG_OK;
 }
 
 static void tell_stats(const talk *t)
 {
-    double first = t->t_first ? (double)(t->t_first - t->t_begin) * 1e-6 : 0, rest = (double)(t->t_end - t->t_first) * 1e-6;
-    fprintf(stderr, "[%lld tokens, first after %.2f s, then %.1f tokens/s%s]\n", (long long)t->n_tokens, first,
-            t->n_tokens > 1 && rest > 0 ? (double)(t->n_tokens - 1) / rest : 0.0, t->proof.n ? ", recorded" : "");
+    double first = t->t_first ? (double)(t->t_first - t->t_begin) * 1e-6 : 0,
+           rest = (double)(t->t_end - t->t_first) * 1e-6;
+    fprintf(stderr, "[%lld tokens, first after %.2f s, then %.1f tokens/s%s]\n",
+            (long long)t->n_tokens, first,
+            t->n_tokens > 1 && rest > 0 ? (double)(t->n_tokens - 1) / rest : 0.0,
+            t->proof.n ? ", recorded" : "");
 }
 
 static ig_status read_key(talk *t)
@@ -210,15 +226,21 @@ static bool command(talk *t, const char *line, bool *ret_handled)
     if (!strcmp(line, "/bye") || !strcmp(line, "/quit")) return false;
     if (!strcmp(line, "/new")) {
         json_array_clear(t->messages);
-        if (t->system && add_message(t, "system", t->system, strlen(t->system)) != IG_OK) return false;
+        if (t->system && add_message(t, "system", t->system, strlen(t->system)) != IG_OK)
+            return false;
         fputs("(a new conversation)\n", stdout);
     } else if (!strncmp(line, "/receipt", 8)) {
         const char *path = line[8] == ' ' ? line + 9 : "receipt";
-        if (!t->proof.n) fputs("(no answer yet)\n", stdout);
-        else if (file_write_atomic(path, t->proof.data, t->proof.n, 0644) == IG_OK) printf("(receipt of the last answer in %s)\n", path);
-        else printf("(%s)\n", ig_error_message());
+        if (!t->proof.n)
+            fputs("(no answer yet)\n", stdout);
+        else if (file_write_atomic(path, t->proof.data, t->proof.n, 0644) == IG_OK)
+            printf("(receipt of the last answer in %s)\n", path);
+        else
+            printf("(%s)\n", ig_error_message());
     } else if (!strcmp(line, "/help")) {
-        fputs("/new start again   /receipt [FILE] save the last answer's receipt   /bye leave   Ctrl-C stops an answer\n", stdout);
+        fputs(
+            "/new start again   /receipt [FILE] save the last answer's receipt   /bye leave   Ctrl-C stops an answer\n",
+            stdout);
     } else {
         *ret_handled = false;
     }
@@ -244,7 +266,8 @@ static ig_status chat(talk *t)
         if ((s = add_message(t, "user", line, (size_t)n)) != IG_OK) break;
         s = turn(t);
         if (s == IG_OK && terminal) tell_stats(t);
-        if (s != IG_OK && terminal && s != IG_EIO) {       /* a refusal: say it, forget the message, go on */
+        if (s != IG_OK && terminal &&
+            s != IG_EIO) { /* a refusal: say it, forget the message, go on */
             fprintf(stderr, "%s\n", ig_error_message());
             json_array_remove(t->messages, json_array_size(t->messages) - 1);
             ig_error_clear();
@@ -262,14 +285,17 @@ static int run(const char *name, int argc, char **argv)
     int code;
     talk_init(&t);
     const option_info options[] = {
-        {"url", 'u', "URL", "http://ADDRESS:PORT or unix:PATH; default http://127.0.0.1:8080", OPT_TEXT, &t.url, 0, 0},
+        {"url", 'u', "URL", "http://ADDRESS:PORT or unix:PATH; default http://127.0.0.1:8080",
+         OPT_TEXT, &t.url, 0, 0},
         {"api_key", 0, "FILE", "file that holds the API key", OPT_TEXT, &t.key_file, 0, 0},
-        {"model", 0, "NAME", "model to ask for; default: whatever is served", OPT_TEXT, &t.model, 0, 0},
+        {"model", 0, "NAME", "model to ask for; default: whatever is served", OPT_TEXT, &t.model, 0,
+         0},
         {"system", 's', "TEXT", "system message", OPT_TEXT, &t.system, 0, 0},
         {"max_tokens", 'n', "N", "longest answer in tokens", OPT_INT, &t.max_tokens, 1, 1 << 20},
         {"temperature", 0, "X", "0: always the most likely token", OPT_TEXT, &t.temperature, 0, 0},
         {"seed", 0, "N", "seed of the sampler", OPT_TEXT, &t.seed, 0, 0},
-        {"receipt", 0, "FILE", "write the receipt of the (last) answer", OPT_TEXT, &t.receipt, 0, 0},
+        {"receipt", 0, "FILE", "write the receipt of the (last) answer", OPT_TEXT, &t.receipt, 0,
+         0},
         {"stats", 0, NULL, "say how fast the answer came", OPT_FLAG, &t.stats, 0, 0},
         {0},
     };
@@ -282,15 +308,9 @@ static int run(const char *name, int argc, char **argv)
     return s == IG_OK ? EXIT_DONE : cli_fail(name, s);
 }
 
-static int run_ask(int argc, char **argv)
-{
-    return run("ask", argc, argv);
-}
+static int run_ask(int argc, char **argv) { return run("ask", argc, argv); }
 
-static int run_chat(int argc, char **argv)
-{
-    return run("chat", argc, argv);
-}
+static int run_chat(int argc, char **argv) { return run("chat", argc, argv); }
 
 const command_info command_ask = {run_ask};
 const command_info command_chat = {run_chat};

@@ -16,8 +16,9 @@ static ig_status publisher(const char *path)
     TRY(publisher_key_generate(&k));
     TRY(publisher_key_write_private(k, path));
     TRY(publisher_key_write_public(k, pub.data));
-    printf("private key %s (keep it off the server)\npublic key  %s\nfingerprint %s\nCompare the fingerprint by another channel before you trust the public key.\n", path,
-           pub.data, publisher_key_fingerprint(k));
+    printf(
+        "private key %s (keep it off the server)\npublic key  %s\nfingerprint %s\nCompare the fingerprint by another channel before you trust the public key.\n",
+        path, pub.data, publisher_key_fingerprint(k));
     return IG_OK;
 }
 
@@ -62,7 +63,8 @@ static int run(int argc, char **argv)
     text_list args;
     int code;
     const option_info options[] = {
-        {"name", 0, "NAME", "log: name of the log; 16 random digits are added", OPT_TEXT, &name, 0, 0},
+        {"name", 0, "NAME", "log: name of the log; 16 random digits are added", OPT_TEXT, &name, 0,
+         0},
         {"id", 0, "ID", "api: id of the key", OPT_TEXT, &id, 0, 0},
         {"tenant", 0, "NAME", "api: tenant of the key", OPT_TEXT, &tenant, 0, 0},
         {0},
@@ -70,10 +72,14 @@ static int run(int argc, char **argv)
     cli_parse("keygen", argc, argv, options, &args, 2, 2, &code);
     if (code >= 0) return code;
     ig_status s;
-    if (!strcmp(args.text[0], "publisher")) s = publisher(args.text[1]);
-    else if (!strcmp(args.text[0], "log")) s = log_pair(args.text[1], name);
-    else if (!strcmp(args.text[0], "api")) s = api(args.text[1], id, tenant);
-    else return cli_usage("keygen", "'%s' is not publisher, log or api", args.text[0]);
+    if (!strcmp(args.text[0], "publisher"))
+        s = publisher(args.text[1]);
+    else if (!strcmp(args.text[0], "log"))
+        s = log_pair(args.text[1], name);
+    else if (!strcmp(args.text[0], "api"))
+        s = api(args.text[1], id, tenant);
+    else
+        return cli_usage("keygen", "'%s' is not publisher, log or api", args.text[0]);
     return s == IG_OK ? EXIT_DONE : cli_fail("keygen", s);
 }
 

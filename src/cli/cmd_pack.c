@@ -19,7 +19,9 @@ static bool parse_rule(const char *text, char *pattern, size_t cap, convert_rule
     colon = strchr(equals, ':');
     str b = {equals + 1, colon ? (size_t)(colon - equals - 1) : strlen(equals + 1)};
     if (!str_int(b, 0, 16, &bits) || (bits && bits != 4 && bits != 8 && bits != 16)) return false;
-    if (colon && (!str_int(str_of(colon + 1), 32, 128, &group) || (group != 32 && group != 64 && group != 128))) return false;
+    if (colon && (!str_int(str_of(colon + 1), 32, 128, &group) ||
+                  (group != 32 && group != 64 && group != 128)))
+        return false;
     memcpy(pattern, text, (size_t)(equals - text));
     pattern[equals - text] = 0;
     *ret_rule = (convert_rule){pattern, (int)bits, (int)group};
@@ -30,11 +32,15 @@ static int report(bool json, const char *bundle, const convert_result *r, const 
 {
     double seconds = (double)s->us * 1e-6;
     if (json)
-        printf("{\"bundle\":\"%s\",\"tensors\":%lld,\"parameters\":%lld,\"bytes\":%lld,\"shards\":%lld,\"bits_per_weight\":%.3f,\"seconds\":%.3f}\n", bundle,
-               (long long)r->n_tensors, (long long)r->n_parameters, (long long)r->n_bytes, (long long)r->n_shards, r->bits_per_weight, seconds);
+        printf(
+            "{\"bundle\":\"%s\",\"tensors\":%lld,\"parameters\":%lld,\"bytes\":%lld,\"shards\":%lld,\"bits_per_weight\":%.3f,\"seconds\":%.3f}\n",
+            bundle, (long long)r->n_tensors, (long long)r->n_parameters, (long long)r->n_bytes,
+            (long long)r->n_shards, r->bits_per_weight, seconds);
     else
-        printf("%s: %lld tensors, %lld parameters, %.2f bits per weight, %.1f MB in %lld shards, %.2f s\nnext: ingot sign %s --key FILE\n", bundle,
-               (long long)r->n_tensors, (long long)r->n_parameters, r->bits_per_weight, (double)r->n_bytes * 1e-6, (long long)r->n_shards, seconds, bundle);
+        printf(
+            "%s: %lld tensors, %lld parameters, %.2f bits per weight, %.1f MB in %lld shards, %.2f s\nnext: ingot sign %s --key FILE\n",
+            bundle, (long long)r->n_tensors, (long long)r->n_parameters, r->bits_per_weight,
+            (double)r->n_bytes * 1e-6, (long long)r->n_shards, seconds, bundle);
     return EXIT_DONE;
 }
 
@@ -49,28 +55,41 @@ static int run(int argc, char **argv)
     progress_line line;
     int code;
     const option_info options[] = {
-        {"bits", 0, "4|8|16", "quantise matrices; default: keep what SRC has", OPT_INT, &bits, 4, 16},
+        {"bits", 0, "4|8|16", "quantise matrices; default: keep what SRC has", OPT_INT, &bits, 4,
+         16},
         {"group", 0, "32|64|128", "weights per scale; default 64", OPT_INT, &group, 32, 128},
-        {"override", 0, "PATTERN=BITS[:GROUP]", "another format for matching matrices; BITS 0 keeps; may be repeated", OPT_LIST, &overrides, 0, 0},
+        {"override", 0, "PATTERN=BITS[:GROUP]",
+         "another format for matching matrices; BITS 0 keeps; may be repeated", OPT_LIST,
+         &overrides, 0, 0},
         {"name", 0, "NAME", "model name; default: the bundle's last part", OPT_TEXT, &o.name, 0, 0},
         {"version", 0, "N", "release number; default 1", OPT_INT, &version, 0, (int64_t)1 << 40},
         {"not_after", 0, "YYYY-MM-DD", "last day of use", OPT_TEXT, &o.not_after, 0, 0},
         {"license", 0, "FILE", "licence text to ship", OPT_TEXT, &o.license_file, 0, 0},
-        {"no_known_answer", 0, NULL, "leave kat.json out; such a bundle cannot be served", OPT_FLAG, &o.no_known_answer, 0, 0},
+        {"no_known_answer", 0, NULL, "leave kat.json out; such a bundle cannot be served", OPT_FLAG,
+         &o.no_known_answer, 0, 0},
         {"json", 0, NULL, "print JSON", OPT_FLAG, &json, 0, 0},
         {0},
     };
     cli_parse("pack", argc, argv, options, &args, 2, 2, &code);
     if (code >= 0) return code;
-    if (bits && bits != 4 && bits != 8 && bits != 16) return cli_usage("pack", "--bits must be 4, 8 or 16");
-    if (group && group != 32 && group != 64 && group != 128) return cli_usage("pack", "--group must be 32, 64 or 128");
+    if (bits && bits != 4 && bits != 8 && bits != 16)
+        return cli_usage("pack", "--bits must be 4, 8 or 16");
+    if (group && group != 32 && group != 64 && group != 128)
+        return cli_usage("pack", "--group must be 32, 64 or 128");
     for (int i = 0; i < overrides.n; i++)
         if (!parse_rule(overrides.text[i], patterns[i], sizeof patterns[i], &rules[i]))
-            return cli_usage("pack", "--override %s: expected PATTERN=BITS or PATTERN=BITS:GROUP", overrides.text[i]);
+            return cli_usage("pack", "--override %s: expected PATTERN=BITS or PATTERN=BITS:GROUP",
+                             overrides.text[i]);
     o.source = args.text[0];
     o.bundle = args.text[1];
     o.version = version;
-    o.convert = (convert_options){.bits = (int)bits, .group = (int)group, .rules = rules, .n_rules = overrides.n, .progress = progress_show, .note = note, .user = &line};
+    o.convert = (convert_options){.bits = (int)bits,
+                                  .group = (int)group,
+                                  .rules = rules,
+                                  .n_rules = overrides.n,
+                                  .progress = progress_show,
+                                  .note = note,
+                                  .user = &line};
     convert_result r;
     stage_report s;
     progress_begin(&line, "packing");

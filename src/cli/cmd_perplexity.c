@@ -12,27 +12,39 @@
 
 #define CHUNK 64
 
-typedef struct side { ig_lm *lm; double nll; } side;
+typedef struct side {
+    ig_lm *lm;
+    double nll;
+} side;
 
 typedef struct job {
     const char *model, *kv, *arithmetic, *against;
     int64_t context, limit, threads;
     bool json;
-    side a, b;                     /* b.lm NULL without --against */
+    side a, b; /* b.lm NULL without --against */
     double kl;
     int64_t n, n_top_equal;
 } job;
 
 static ig_dtype kv_type_of(const char *name)
 {
-    return !strcmp(name, "int8") ? IG_I8 : !strcmp(name, "bfloat16") ? IG_BF16 : !strcmp(name, "float32") ? IG_F32 : IG_F16;
+    return !strcmp(name, "int8")       ? IG_I8
+           : !strcmp(name, "bfloat16") ? IG_BF16
+           : !strcmp(name, "float32")  ? IG_F32
+                                       : IG_F16;
 }
 
 static ig_status open_side(const job *j, const char *arithmetic, const char *kv, side *ret_side)
 {
     AUTO(buf) inner = {0}, config = {0};
-    ig_lm_options o = {.context = j->context + 1, .kv_tokens = j->context + 1, .kv_type = kv_type_of(kv), .max_tokens = CHUNK, .max_sessions = 1, .max_outputs = CHUNK,
-                       .no_prefix_cache = 1, .arithmetic = strcmp(arithmetic, "exact") ? IG_LM_INT8 : IG_LM_EXACT};
+    ig_lm_options o = {.context = j->context + 1,
+                       .kv_tokens = j->context + 1,
+                       .kv_type = kv_type_of(kv),
+                       .max_tokens = CHUNK,
+                       .max_sessions = 1,
+                       .max_outputs = CHUNK,
+                       .no_prefix_cache = 1,
+                       .arithmetic = strcmp(arithmetic, "exact") ? IG_LM_INT8 : IG_LM_EXACT};
     buf_init(&config, 0);
     TRY(file_join(&inner, j->model, "model"));
     TRY(file_join(&config, inner.data, "config.json"));
@@ -53,7 +65,8 @@ static double log_norm(const float *l, int64_t n, int64_t *ret_top)
 }
 
 /* KL(reference || tested). */
-static double divergence(const float *reference, double norm_r, const float *tested, double norm_t, int64_t n)
+static double divergence(const float *reference, double norm_r, const float *tested, double norm_t,
+                         int64_t n)
 {
     double kl = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -80,7 +93,8 @@ static ig_status feed(side *s, ig_lm_session *session, int32_t n, const float **
 {
     ig_lm_result r;
     TRY(ig_lm_step(s->lm, &(ig_lm_feed){session, n}, 1, &r));
-    if (r.finish == IG_LM_FAILED) return ig_fail(IG_EDEVICE, "the model gave logits that are not finite");
+    if (r.finish == IG_LM_FAILED)
+        return ig_fail(IG_EDEVICE, "the model gave logits that are not finite");
     *ret_rows = r.logits;
     return IG_OK;
 }
@@ -88,7 +102,11 @@ static ig_status feed(side *s, ig_lm_session *session, int32_t n, const float **
 /* One window: every position predicts the next. */
 static ig_status window(job *j, const int32_t *ids, int64_t n, int64_t vocab)
 {
-    ig_lm_session_spec spec = {.prompt = ids, .n_prompt = n, .max_new = 1, .all_logits = 1, .sampling = {.ignore_stop = 1}};
+    ig_lm_session_spec spec = {.prompt = ids,
+                               .n_prompt = n,
+                               .max_new = 1,
+                               .all_logits = 1,
+                               .sampling = {.ignore_stop = 1}};
     ig_lm_session *a = NULL, *b = NULL;
     ig_status s = ig_lm_session_new(j->a.lm, &spec, &a);
     if (s == IG_OK && j->b.lm) s = ig_lm_session_new(j->b.lm, &spec, &b);
@@ -98,7 +116,8 @@ static ig_status window(job *j, const int32_t *ids, int64_t n, int64_t vocab)
         s = feed(&j->a, a, take, &rows_a);
         if (s == IG_OK && b) s = feed(&j->b, b, take, &rows_b);
         for (int64_t i = 0; i < take && s == IG_OK && at + i + 1 < n; i++)
-            score_row(j, rows_a + i * vocab, rows_b ? rows_b + i * vocab : NULL, vocab, ids[at + i + 1]);
+            score_row(j, rows_a + i * vocab, rows_b ? rows_b + i * vocab : NULL, vocab,
+                      ids[at + i + 1]);
     }
     ig_lm_session_free(a);
     ig_lm_session_free(b);
@@ -117,7 +136,8 @@ static ig_status score(job *j, const char *path)
     const int32_t *ids = ig_lm_prompt_ids(p, &n);
     ig_lm_get_facts(j->a.lm, &f);
     if (j->limit && n > j->limit) n = j->limit;
-    ig_status s = n < 2 ? ig_fail(IG_EINVAL, "%s: too short: %lld tokens", path, (long long)n) : IG_OK;
+    ig_status s =
+        n < 2 ? ig_fail(IG_EINVAL, "%s: too short: %lld tokens", path, (long long)n) : IG_OK;
     progress_begin(&line, "scoring");
     for (int64_t at = 0; at + 1 < n && s == IG_OK; at += j->context) {
         int64_t take = n - at < j->context ? n - at : j->context;
@@ -141,13 +161,18 @@ static void report(const job *j, double seconds)
 {
     double n = (double)j->n, ppl = exp(j->a.nll / n);
     if (!j->b.lm) {
-        printf(j->json ? "{\"tokens\":%lld,\"perplexity\":%.5f,\"seconds\":%.1f}\n" : "%lld tokens: perplexity %.5f, %.1f s\n", (long long)j->n, ppl, seconds);
+        printf(j->json ? "{\"tokens\":%lld,\"perplexity\":%.5f,\"seconds\":%.1f}\n"
+                       : "%lld tokens: perplexity %.5f, %.1f s\n",
+               (long long)j->n, ppl, seconds);
         return;
     }
     double other = exp(j->b.nll / n);
-    printf(j->json ? "{\"tokens\":%lld,\"perplexity\":%.5f,\"against\":%.5f,\"change_percent\":%.4f,\"mean_kl\":%.6f,\"same_top\":%.5f,\"seconds\":%.1f}\n"
-                   : "%lld tokens: perplexity %.5f against %.5f (%+.4f %%), mean KL %.6f, same top token %.5f, %.1f s\n",
-           (long long)j->n, ppl, other, 100 * (ppl / other - 1), j->kl / n, (double)j->n_top_equal / n, seconds);
+    printf(
+        j->json
+            ? "{\"tokens\":%lld,\"perplexity\":%.5f,\"against\":%.5f,\"change_percent\":%.4f,\"mean_kl\":%.6f,\"same_top\":%.5f,\"seconds\":%.1f}\n"
+            : "%lld tokens: perplexity %.5f against %.5f (%+.4f %%), mean KL %.6f, same top token %.5f, %.1f s\n",
+        (long long)j->n, ppl, other, 100 * (ppl / other - 1), j->kl / n, (double)j->n_top_equal / n,
+        seconds);
 }
 
 static int run(int argc, char **argv)
@@ -160,9 +185,12 @@ static int run(int argc, char **argv)
         {"context", 'c', "N", "tokens of a window; default 512", OPT_INT, &j.context, 2, 1 << 20},
         {"limit", 'n', "N", "score at most N tokens", OPT_INT, &j.limit, 2, (int64_t)1 << 40},
         {"threads", 't', "N", "compute threads", OPT_INT, &j.threads, 1, 256},
-        {"arithmetic", 0, "int8|exact", "numeric contract; default int8", OPT_TEXT, &j.arithmetic, 0, 0},
+        {"arithmetic", 0, "int8|exact", "numeric contract; default int8", OPT_TEXT, &j.arithmetic,
+         0, 0},
         {"kv", 0, "TYPE", "KV cache: float16, bfloat16, int8, float32", OPT_TEXT, &j.kv, 0, 0},
-        {"against", 0, "exact|int8", "compare with this arithmetic and a float32 cache: perplexity and KL", OPT_TEXT, &j.against, 0, 0},
+        {"against", 0, "exact|int8",
+         "compare with this arithmetic and a float32 cache: perplexity and KL", OPT_TEXT,
+         &j.against, 0, 0},
         {"json", 0, NULL, "print JSON", OPT_FLAG, &j.json, 0, 0},
         {0},
     };

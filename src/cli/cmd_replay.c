@@ -25,7 +25,7 @@ typedef struct replay {
     json_t *load, *admit, *done;
     ig_lm *lm;
     ig_lm_sampling sampling;
-    api_request parsed;            /* of --request: logit biases */
+    api_request parsed; /* of --request: logit biases */
 } replay;
 
 static void replay_auto(replay *r)
@@ -55,7 +55,8 @@ static const char *text_of(const json_t *event, const char *object, const char *
 
 static int64_t int_of(const json_t *event, const char *object, const char *key)
 {
-    return json_integer_value(json_object_get(object ? json_object_get(event, object) : event, key));
+    return json_integer_value(
+        json_object_get(object ? json_object_get(event, object) : event, key));
 }
 
 static float number_of(const json_t *event, const char *key)
@@ -83,7 +84,10 @@ static ig_status open_receipt(replay *r, const char *path)
 
 static ig_dtype kv_type_of(const char *name)
 {
-    return !strcmp(name, "int8") ? IG_I8 : !strcmp(name, "bfloat16") ? IG_BF16 : !strcmp(name, "float32") ? IG_F32 : IG_F16;
+    return !strcmp(name, "int8")       ? IG_I8
+           : !strcmp(name, "bfloat16") ? IG_BF16
+           : !strcmp(name, "float32")  ? IG_F32
+                                       : IG_F16;
 }
 
 /* Verifies the bundle, says if its root is another than the recorded one, opens it under the recorded contract. */
@@ -98,12 +102,19 @@ static ig_status open_model(replay *r)
     TRY(file_join(&model, r->bundle, "model"));
     TRY(file_join(&sig, r->bundle, "model.sig"));
     if (strncmp(kset, ig_kset(), n) || (kset[n] && strcmp(kset + n, "/exact")))
-        return ig_fail(IG_EUNSUPPORTED, "the answer was computed under the numeric contract %s; this program has %s", kset, ig_kset());
+        return ig_fail(IG_EUNSUPPORTED,
+                       "the answer was computed under the numeric contract %s; this program has %s",
+                       kset, ig_kset());
     TRY(ig_audit_model_verify(model.data, sig.data, r->trust, NULL, NULL, &m));
     if (strcmp(m.root, text_of(r->admit, "model", "root")))
-        fprintf(stderr, "note: the bundle's root is %s, the answer was made by %s\n", m.root, text_of(r->admit, "model", "root"));
-    ig_lm_options o = {.arithmetic = kset[n] ? IG_LM_EXACT : IG_LM_INT8, .kv_type = kv_type_of(text_of(r->admit, "eng", "kv")), .context = total,
-                       .kv_tokens = total, .max_sessions = 1, .max_outputs = 1};
+        fprintf(stderr, "note: the bundle's root is %s, the answer was made by %s\n", m.root,
+                text_of(r->admit, "model", "root"));
+    ig_lm_options o = {.arithmetic = kset[n] ? IG_LM_EXACT : IG_LM_INT8,
+                       .kv_type = kv_type_of(text_of(r->admit, "eng", "kv")),
+                       .context = total,
+                       .kv_tokens = total,
+                       .max_sessions = 1,
+                       .max_outputs = 1};
     return ig_lm_open(model.data, &o, &r->lm);
 }
 
@@ -115,12 +126,15 @@ static ig_status read_request(replay *r)
     ig_lm_facts f;
     buf_init(&body, 0);
     if (!int_of(r->admit, "params", "n_bias")) return IG_OK;
-    if (!r->request) return ig_fail(IG_ENOTFOUND, "the request had logit biases: give its body with --request FILE");
+    if (!r->request)
+        return ig_fail(IG_ENOTFOUND,
+                       "the request had logit biases: give its body with --request FILE");
     TRY(file_read(r->request, (size_t)1 << 30, &body));
     TRY(ig_audit_receipt_check(r->receipt, "in.body", body.data ? body.data : "", body.n));
     ig_lm_get_facts(r->lm, &f);
     api_kind kind = strcmp(text_of(r->admit, NULL, "api"), "chat") ? API_COMPLETIONS : API_CHAT;
-    if (!api_parse(kind, (str){body.data, body.n}, f.vocab, &r->parsed, &e)) return ig_fail(IG_EFORMAT, "%s: %s", r->request, e.message);
+    if (!api_parse(kind, (str){body.data, body.n}, f.vocab, &r->parsed, &e))
+        return ig_fail(IG_EFORMAT, "%s: %s", r->request, e.message);
     r->sampling.bias = r->parsed.bias;
     r->sampling.n_bias = r->parsed.sampling.n_bias;
     return IG_OK;
@@ -143,10 +157,12 @@ static ig_status read_sampling(replay *r)
 }
 
 /* Steps until n tokens are there or one differs; *ret_at is how many agree. */
-static ig_status compare(replay *r, const int32_t *prompt, int64_t n_prompt, const int32_t *want, int64_t n, int32_t choice, int64_t *ret_at, int32_t *ret_other)
+static ig_status compare(replay *r, const int32_t *prompt, int64_t n_prompt, const int32_t *want,
+                         int64_t n, int32_t choice, int64_t *ret_at, int32_t *ret_other)
 {
     ig_lm_session *s = NULL;
-    ig_lm_session_spec spec = {.prompt = prompt, .n_prompt = n_prompt, .max_new = n, .sampling = r->sampling};
+    ig_lm_session_spec spec = {
+        .prompt = prompt, .n_prompt = n_prompt, .max_new = n, .sampling = r->sampling};
     ig_lm_result result;
     ig_status status = IG_OK;
     int64_t at = 0;
@@ -154,7 +170,8 @@ static ig_status compare(replay *r, const int32_t *prompt, int64_t n_prompt, con
     TRY(ig_lm_session_new(r->lm, &spec, &s));
     while (at < n && status == IG_OK) {
         int64_t pending = ig_lm_session_pending(s);
-        status = ig_lm_step(r->lm, &(ig_lm_feed){s, (int32_t)(pending < 512 ? pending : 512)}, 1, &result);
+        status = ig_lm_step(r->lm, &(ig_lm_feed){s, (int32_t)(pending < 512 ? pending : 512)}, 1,
+                            &result);
         if (status != IG_OK || (result.token < 0 && result.finish == IG_LM_RUNNING)) continue;
         if (result.finish == IG_LM_FAILED || result.token != want[at]) break;
         at++;
@@ -165,13 +182,14 @@ static ig_status compare(replay *r, const int32_t *prompt, int64_t n_prompt, con
     return status;
 }
 
-static ig_status opened_ids(const replay *r, const char *name, const int32_t **ret_ids, int64_t *ret_n)
+static ig_status opened_ids(const replay *r, const char *name, const int32_t **ret_ids,
+                            int64_t *ret_n)
 {
     const void *bytes;
     size_t n;
     TRY(ig_audit_receipt_opened(r->receipt, name, &bytes, &n));
     if (n % sizeof(int32_t)) return ig_fail(IG_EFORMAT, "%s: %zu bytes are no token ids", name, n);
-    int32_t *copy = mem_alloc(n ? n : 1);      /* aligned */
+    int32_t *copy = mem_alloc(n ? n : 1); /* aligned */
     if (!copy) return IG_ENOMEM;
     memcpy(copy, bytes, n);
     *ret_ids = copy;
@@ -183,14 +201,18 @@ static void list_differences(const replay *r)
 {
     const char *isa = text_of(r->done, "exec", "isa");
     int64_t threads = int_of(r->done, "exec", "threads");
-    if (*isa && strcmp(isa, ig_device_isa())) fprintf(stderr, "note: kernels %s then, %s now\n", isa, ig_device_isa());
-    if (threads && threads != ig_device_threads()) fprintf(stderr, "note: %lld threads then, %d now\n", (long long)threads, ig_device_threads());
+    if (*isa && strcmp(isa, ig_device_isa()))
+        fprintf(stderr, "note: kernels %s then, %s now\n", isa, ig_device_isa());
+    if (threads && threads != ig_device_threads())
+        fprintf(stderr, "note: %lld threads then, %d now\n", (long long)threads,
+                ig_device_threads());
 }
 
 static ig_status replay_all(replay *r, int *ret_code)
 {
     const int32_t *prompt = NULL, *want = NULL;
-    int64_t n_prompt = 0, n = 0, n_choices = int_of(r->admit, "params", "n"), total = 0, begin = clock_mono_us();
+    int64_t n_prompt = 0, n = 0, n_choices = int_of(r->admit, "params", "n"), total = 0,
+            begin = clock_mono_us();
     ig_status s = opened_ids(r, "in.ids", &prompt, &n_prompt);
     for (int32_t i = 0; i < n_choices && s == IG_OK; i++) {
         char name[16];
@@ -201,9 +223,11 @@ static ig_status replay_all(replay *r, int *ret_code)
         if (s == IG_OK && n) s = compare(r, prompt, n_prompt, want, n, i, &at, &other);
         if (s == IG_OK && at < n) {
             *ret_code = REPLAY_DIFFERS;
-            printf(r->json ? "{\"replay\":\"differs\",\"choice\":%d,\"token\":%lld,\"of\":%lld,\"recorded\":%d,\"computed\":%d}\n"
-                           : "differs: choice %d, token %lld of %lld is %d in the log and %d now\n",
-                   i, (long long)at, (long long)n, want[at], other);
+            printf(
+                r->json
+                    ? "{\"replay\":\"differs\",\"choice\":%d,\"token\":%lld,\"of\":%lld,\"recorded\":%d,\"computed\":%d}\n"
+                    : "differs: choice %d, token %lld of %lld is %d in the log and %d now\n",
+                i, (long long)at, (long long)n, want[at], other);
         }
         total += at;
         mem_free((void *)want);
@@ -212,8 +236,9 @@ static ig_status replay_all(replay *r, int *ret_code)
     }
     mem_free((void *)prompt);
     if (s == IG_OK && !*ret_code)
-        printf(r->json ? "{\"replay\":\"identical\",\"tokens\":%lld,\"seconds\":%.3f}\n" : "identical: %lld tokens, %.2f s\n", (long long)total,
-               (double)(clock_mono_us() - begin) * 1e-6);
+        printf(r->json ? "{\"replay\":\"identical\",\"tokens\":%lld,\"seconds\":%.3f}\n"
+                       : "identical: %lld tokens, %.2f s\n",
+               (long long)total, (double)(clock_mono_us() - begin) * 1e-6);
     return s;
 }
 
@@ -235,9 +260,11 @@ static int run(int argc, char **argv)
     int code, result = REPLAY_IDENTICAL;
     const option_info options[] = {
         {"bundle", 0, "DIR", "bundle to compute with", OPT_TEXT, &r.bundle, 0, 0},
-        {"trust", 0, "FILE|DIR", "trusted publisher keys; default /etc/ingot/trust", OPT_TEXT, &r.trust, 0, 0},
+        {"trust", 0, "FILE|DIR", "trusted publisher keys; default /etc/ingot/trust", OPT_TEXT,
+         &r.trust, 0, 0},
         {"key", 0, "FILE", "the log's verifier key (.vkey)", OPT_TEXT, &r.vkey, 0, 0},
-        {"request", 0, "FILE", "raw request body; needed where it had logit biases", OPT_TEXT, &r.request, 0, 0},
+        {"request", 0, "FILE", "raw request body; needed where it had logit biases", OPT_TEXT,
+         &r.request, 0, 0},
         {"isa", 0, "NAME", "kernels to use: ref, avx2, avx512, neon", OPT_TEXT, &r.isa, 0, 0},
         {"threads", 't', "N", "compute threads", OPT_INT, &r.threads, 1, 256},
         {"json", 0, NULL, "print JSON", OPT_FLAG, &r.json, 0, 0},

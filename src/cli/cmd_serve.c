@@ -13,7 +13,8 @@ static ig_status read_environment(config *c)
     for (int i = 0; i < N_SETTINGS; i++) {
         char name[64] = "INGOT_";
         size_t n = strlen(name);
-        for (const char *p = config_table[i].name; *p && n + 1 < sizeof name; p++) name[n++] = (char)(*p >= 'a' && *p <= 'z' ? *p - 32 : *p);
+        for (const char *p = config_table[i].name; *p && n + 1 < sizeof name; p++)
+            name[n++] = (char)(*p >= 'a' && *p <= 'z' ? *p - 32 : *p);
         name[n] = 0;
         const char *value = getenv(name);
         if (value) TRY(config_set(c, config_table[i].name, value, ORIGIN_ENVIRONMENT));
@@ -36,11 +37,22 @@ static void fill_options(serve_options *o)
     for (int i = 0; i < N_SETTINGS; i++) {
         const setting_info *s = &config_table[i];
         bool is_flag = s->kind == 'f';
-        o->info[i] = (option_info){s->name, 0, is_flag ? NULL : s->kind == 'n' ? "N" : s->choices ? s->choices : "TEXT", s->doc,
-                                   is_flag ? OPT_FLAG : OPT_TEXT, is_flag ? (void *)&o->flag[i] : (void *)&o->text[i], 0, 0};
+        o->info[i] = (option_info){s->name,
+                                   0,
+                                   is_flag          ? NULL
+                                   : s->kind == 'n' ? "N"
+                                   : s->choices     ? s->choices
+                                                    : "TEXT",
+                                   s->doc,
+                                   is_flag ? OPT_FLAG : OPT_TEXT,
+                                   is_flag ? (void *)&o->flag[i] : (void *)&o->text[i],
+                                   0,
+                                   0};
     }
-    o->info[N_SETTINGS] = (option_info){"file", 0, "FILE", "settings as name = value lines", OPT_TEXT, &o->file, 0, 0};
-    o->info[N_SETTINGS + 1] = (option_info){"json", 0, NULL, "print JSON", OPT_FLAG, &o->json, 0, 0};
+    o->info[N_SETTINGS] = (option_info){
+        "file", 0, "FILE", "settings as name = value lines", OPT_TEXT, &o->file, 0, 0};
+    o->info[N_SETTINGS + 1] =
+        (option_info){"json", 0, NULL, "print JSON", OPT_FLAG, &o->json, 0, 0};
 }
 
 static ig_status effective(const serve_options *o, config *c)
@@ -67,19 +79,28 @@ static void tell(const server *sv, const serve_report *r, bool json)
     const ig_lm_facts *f = &sv->model.facts;
     const char *where = sv->config.text[SET_listen];
     char address[300];
-    if (!strncmp(where, "unix:", 5)) snprintf(address, sizeof address, "%s", where);
-    else snprintf(address, sizeof address, "http://%.*s:%d", (int)(strrchr(where, ':') - where), where, http_port(sv->http));
+    if (!strncmp(where, "unix:", 5))
+        snprintf(address, sizeof address, "%s", where);
+    else
+        snprintf(address, sizeof address, "http://%.*s:%d", (int)(strrchr(where, ':') - where),
+                 where, http_port(sv->http));
     if (json) {
-        printf("{\"ready\":true,\"address\":\"%s\",\"model\":\"%s\",\"hash_us\":%lld,\"hash_bytes\":%lld,\"bind_us\":%lld,\"touch_us\":%lld,\"touch_bytes\":%lld,"
-               "\"prove_us\":%lld,\"ready_us\":%lld,\"kv_bytes\":%lld,\"arena_bytes\":%lld,\"kset\":\"%s\"}\n",
-               address, sv->model.name, (long long)r->hash.us, (long long)r->hash.n_bytes, (long long)r->bind.us, (long long)r->touch.us,
-               (long long)r->touch.n_bytes, (long long)r->prove.us, (long long)r->ready_us, (long long)f->kv_pool_bytes, (long long)f->arena_bytes, f->kset);
+        printf(
+            "{\"ready\":true,\"address\":\"%s\",\"model\":\"%s\",\"hash_us\":%lld,\"hash_bytes\":%lld,\"bind_us\":%lld,\"touch_us\":%lld,\"touch_bytes\":%lld,"
+            "\"prove_us\":%lld,\"ready_us\":%lld,\"kv_bytes\":%lld,\"arena_bytes\":%lld,\"kset\":\"%s\"}\n",
+            address, sv->model.name, (long long)r->hash.us, (long long)r->hash.n_bytes,
+            (long long)r->bind.us, (long long)r->touch.us, (long long)r->touch.n_bytes,
+            (long long)r->prove.us, (long long)r->ready_us, (long long)f->kv_pool_bytes,
+            (long long)f->arena_bytes, f->kset);
     } else {
-        printf("2 load   %7.3f s  %.1f MB verified, %.2f GB/s\n", (double)(r->hash.us + r->bind.us) * 1e-6, (double)r->hash.n_bytes * 1e-6,
+        printf("2 load   %7.3f s  %.1f MB verified, %.2f GB/s\n",
+               (double)(r->hash.us + r->bind.us) * 1e-6, (double)r->hash.n_bytes * 1e-6,
                r->hash.us ? (double)r->hash.n_bytes * 1e-3 / (double)r->hash.us : 0);
-        printf("3 warm   %7.3f s  plan and memory %.3f s, known answer %.3f s\n", (double)(r->touch.us + r->prove.us) * 1e-6, (double)r->touch.us * 1e-6,
+        printf("3 warm   %7.3f s  plan and memory %.3f s, known answer %.3f s\n",
+               (double)(r->touch.us + r->prove.us) * 1e-6, (double)r->touch.us * 1e-6,
                (double)r->prove.us * 1e-6);
-        printf("ready    %7.3f s  %s  model %s  log %s\n", (double)r->ready_us * 1e-6, address, sv->model.name, audit_log_vkey(sv->log)->name);
+        printf("ready    %7.3f s  %s  model %s  log %s\n", (double)r->ready_us * 1e-6, address,
+               sv->model.name, audit_log_vkey(sv->log)->name);
     }
     fflush(stdout);
 }

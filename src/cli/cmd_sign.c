@@ -5,7 +5,8 @@
 #include "base/file.h"
 #include "cli/cli.h"
 
-static ig_status sign(const char *bundle, const char *key_path, progress_line *line, uint8_t root[SHA256_N])
+static ig_status sign(const char *bundle, const char *key_path, progress_line *line,
+                      uint8_t root[SHA256_N])
 {
     AUTO(buf) model = {0}, sig = {0};
     AUTO(publisher_key_ptr) key = NULL;
@@ -41,8 +42,11 @@ static int run(int argc, char **argv)
     if (s != IG_OK) return cli_fail("sign", s);
     for (int i = 0; i < SHA256_N; i++) snprintf(hex + 2 * i, 3, "%02x", root[i]);
     double seconds = (double)(clock_mono_us() - begin) * 1e-6;
-    if (json) printf("{\"bundle\":\"%s\",\"root\":\"%s\",\"seconds\":%.3f}\n", args.text[0], hex, seconds);
-    else printf("%s/model.sig: root %s, %.2f s\n", args.text[0], hex, seconds);
+    if (json)
+        printf("{\"bundle\":\"%s\",\"root\":\"%s\",\"seconds\":%.3f}\n", args.text[0], hex,
+               seconds);
+    else
+        printf("%s/model.sig: root %s, %.2f s\n", args.text[0], hex, seconds);
     return EXIT_DONE;
 }
 

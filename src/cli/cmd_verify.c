@@ -7,7 +7,8 @@
 #include "ingot/audit.h"
 #include "server/config.h"
 
-static ig_status verify(const char *bundle, const char *trust, progress_line *line, ig_audit_model *ret_model)
+static ig_status verify(const char *bundle, const char *trust, progress_line *line,
+                        ig_audit_model *ret_model)
 {
     AUTO(buf) model = {0}, sig = {0};
     buf_init(&sig, 0);
@@ -25,7 +26,8 @@ static int run(int argc, char **argv)
     ig_audit_model m;
     int code;
     const option_info options[] = {
-        {"trust", 0, "FILE|DIR", "trusted publisher keys; default /etc/ingot/trust", OPT_TEXT, &trust, 0, 0},
+        {"trust", 0, "FILE|DIR", "trusted publisher keys; default /etc/ingot/trust", OPT_TEXT,
+         &trust, 0, 0},
         {"json", 0, NULL, "print JSON", OPT_FLAG, &json, 0, 0},
         {0},
     };
@@ -38,10 +40,13 @@ static int run(int argc, char **argv)
     if (s != IG_OK) return cli_fail("verify", s);
     double seconds = (double)(clock_mono_us() - begin) * 1e-6;
     if (json)
-        printf("{\"bundle\":\"%s\",\"verified\":true,\"root\":\"%s\",\"key\":\"%s\",\"files\":%lld,\"bytes\":%lld,\"seconds\":%.3f}\n", args.text[0], m.root, m.fingerprint,
-               (long long)m.n_files, (long long)m.n_bytes, seconds);
+        printf(
+            "{\"bundle\":\"%s\",\"verified\":true,\"root\":\"%s\",\"key\":\"%s\",\"files\":%lld,\"bytes\":%lld,\"seconds\":%.3f}\n",
+            args.text[0], m.root, m.fingerprint, (long long)m.n_files, (long long)m.n_bytes,
+            seconds);
     else
-        printf("%s: verified, %lld files, %.1f MB, %.2f s\n  root %s\n  key  %s\n", args.text[0], (long long)m.n_files, (double)m.n_bytes * 1e-6, seconds, m.root, m.fingerprint);
+        printf("%s: verified, %lld files, %.1f MB, %.2f s\n  root %s\n  key  %s\n", args.text[0],
+               (long long)m.n_files, (double)m.n_bytes * 1e-6, seconds, m.root, m.fingerprint);
     return EXIT_DONE;
 }
 

@@ -17,9 +17,11 @@ static int run(int argc, char **argv)
     if (code >= 0) return code;
     build_cpu(cpu, sizeof cpu);
     if (json)
-        printf("{\"version\":\"%s\",\"kset\":\"%s\",\"isa\":\"%s\",\"cpu\":\"%s\",\"cpus\":%d}\n", IG_VERSION, ig_kset(), ig_device_isa(), cpu, thread_n_cpus());
+        printf("{\"version\":\"%s\",\"kset\":\"%s\",\"isa\":\"%s\",\"cpu\":\"%s\",\"cpus\":%d}\n",
+               IG_VERSION, ig_kset(), ig_device_isa(), cpu, thread_n_cpus());
     else
-        printf("ingot %s\nnumeric contract %s\nkernels %s on %s, %d processors\n", IG_VERSION, ig_kset(), ig_device_isa(), cpu, thread_n_cpus());
+        printf("ingot %s\nnumeric contract %s\nkernels %s on %s, %d processors\n", IG_VERSION,
+               ig_kset(), ig_device_isa(), cpu, thread_n_cpus());
     return EXIT_DONE;
 }
 

@@ -7,7 +7,10 @@
 #include "cli/commands.def"
 #undef COMMAND
 
-typedef struct entry { const char *name; const command_info *info; } entry;
+typedef struct entry {
+    const char *name;
+    const command_info *info;
+} entry;
 static const entry entries[] = {
 #define COMMAND(name, arguments, doc) {#name, &command_##name},
 #include "cli/commands.def"
@@ -20,7 +23,8 @@ int main(int argc, char **argv)
     if (!strcmp(name, "--help") || !strcmp(name, "-h")) name = "help";
     if (!strcmp(name, "--version")) name = "version";
     for (size_t i = 0; i < N_ELEM(entries); i++)
-        if (!strcmp(entries[i].name, name)) return entries[i].info->run(argc > 1 ? argc - 1 : 1, argc > 1 ? argv + 1 : argv);
+        if (!strcmp(entries[i].name, name))
+            return entries[i].info->run(argc > 1 ? argc - 1 : 1, argc > 1 ? argv + 1 : argv);
     fprintf(stderr, "ingot: there is no command '%s'; try: ingot help\n", name);
     return EXIT_USAGE;
 }

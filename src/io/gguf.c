@@ -8,14 +8,21 @@
 #define MAX_NAME 4096
 #define MAX_FILE ((size_t)1 << 46)
 
-typedef struct cursor { const uint8_t *p, *end; const char *path; } cursor;
+typedef struct cursor {
+    const uint8_t *p, *end;
+    const char *path;
+} cursor;
 
 static const uint8_t kind_size[GGUF_N_KINDS] = {
-    [GGUF_U8] = 1,  [GGUF_I8] = 1,  [GGUF_U16] = 2,  [GGUF_I16] = 2, [GGUF_U32] = 4, [GGUF_I32] = 4,
+    [GGUF_U8] = 1,  [GGUF_I8] = 1,   [GGUF_U16] = 2, [GGUF_I16] = 2, [GGUF_U32] = 4, [GGUF_I32] = 4,
     [GGUF_F32] = 4, [GGUF_BOOL] = 1, [GGUF_U64] = 8, [GGUF_I64] = 8, [GGUF_F64] = 8,
 };
 
-typedef struct type_info { gguf_type type; const char *name; int block, bytes; } type_info;
+typedef struct type_info {
+    gguf_type type;
+    const char *name;
+    int block, bytes;
+} type_info;
 static const type_info types[] = {
     {GGML_F32, "F32", 1, 4},       {GGML_F16, "F16", 1, 2},       {GGML_BF16, "BF16", 1, 2},
     {GGML_Q4_0, "Q4_0", 32, 18},   {GGML_Q4_1, "Q4_1", 32, 20},   {GGML_Q5_0, "Q5_0", 32, 22},
@@ -39,7 +46,8 @@ const char *gguf_type_name(gguf_type t)
 
 static ig_status truncated(const cursor *c, const char *what)
 {
-    return ig_fail(IG_EFORMAT, "%s: the file ends inside %s: truncated? fetch it again", c->path, what);
+    return ig_fail(IG_EFORMAT, "%s: the file ends inside %s: truncated? fetch it again", c->path,
+                   what);
 }
 
 static uint64_t le(const uint8_t *p, int n)
@@ -93,8 +101,8 @@ static ig_status read_value(cursor *c, const char *key, gguf_value *v)
         TRY(take(c, 4, key, &element));
         TRY(take(c, 8, key, &n));
         if (element >= GGUF_N_KINDS || element == GGUF_ARRAY)
-            return ig_fail(IG_EUNSUPPORTED, "%s: key %s: arrays of type %llu are not supported", c->path, key,
-                           (unsigned long long)element);
+            return ig_fail(IG_EUNSUPPORTED, "%s: key %s: arrays of type %llu are not supported",
+                           c->path, key, (unsigned long long)element);
         v->element = (gguf_kind)element;
         v->n = n;
         v->p = c->p;
@@ -134,17 +142,20 @@ static ig_status read_keys(cursor *c, gguf *g, uint64_t n)
 }
 
 /* Sizes of one tensor: dims reversed to row-major, bytes by whole blocks. */
-static ig_status size_tensor(const cursor *c, gguf_tensor *t, const uint64_t *dims, const type_info *k)
+static ig_status size_tensor(const cursor *c, gguf_tensor *t, const uint64_t *dims,
+                             const type_info *k)
 {
     size_t n_rows = 1;
     for (int d = 0; d < t->ndim; d++) {
-        if (dims[d] > INT64_MAX) return ig_fail(IG_EFORMAT, "%s: tensor %s: a size overflows", c->path, t->name);
+        if (dims[d] > INT64_MAX)
+            return ig_fail(IG_EFORMAT, "%s: tensor %s: a size overflows", c->path, t->name);
         t->dim[t->ndim - 1 - d] = (int64_t)dims[d];
         if (d && !mem_mul(n_rows, (size_t)dims[d], &n_rows))
             return ig_fail(IG_EFORMAT, "%s: tensor %s: its sizes overflow", c->path, t->name);
     }
     if (dims[0] % (uint64_t)k->block)
-        return ig_fail(IG_EFORMAT, "%s: tensor %s: rows of %llu elements are not whole %s blocks of %d",
+        return ig_fail(IG_EFORMAT,
+                       "%s: tensor %s: rows of %llu elements are not whole %s blocks of %d",
                        c->path, t->name, (unsigned long long)dims[0], k->name, k->block);
     if (!mem_mul((size_t)dims[0] / (size_t)k->block, (size_t)k->bytes, &t->row_bytes) ||
         !mem_mul(n_rows, t->row_bytes, &t->n_bytes))
@@ -160,7 +171,8 @@ static ig_status read_tensor(cursor *c, gguf *g, size_t i, uint64_t *ret_offset)
     bool twice = false;
     TRY(take_text(c, "a tensor name", &name));
     if (!name.n || name.n > MAX_NAME || memchr(name.p, 0, name.n))
-        return ig_fail(IG_EFORMAT, "%s: tensor %zu has an empty, overlong or binary name", c->path, i);
+        return ig_fail(IG_EFORMAT, "%s: tensor %zu has an empty, overlong or binary name", c->path,
+                       i);
     t->name = mem_alloc(name.n + 1);
     if (!t->name) return IG_ENOMEM;
     memcpy(t->name, name.p, name.n);
@@ -169,17 +181,19 @@ static ig_status read_tensor(cursor *c, gguf *g, size_t i, uint64_t *ret_offset)
     if (twice) return ig_fail(IG_EFORMAT, "%s: tensor %s appears twice", c->path, t->name);
     TRY(take(c, 4, t->name, &ndim));
     if (ndim < 1 || ndim > 4)
-        return ig_fail(IG_EFORMAT, "%s: tensor %s has %llu dims", c->path, t->name, (unsigned long long)ndim);
+        return ig_fail(IG_EFORMAT, "%s: tensor %s has %llu dims", c->path, t->name,
+                       (unsigned long long)ndim);
     t->ndim = (int)ndim;
     for (int d = 0; d < t->ndim; d++) TRY(take(c, 8, t->name, &dims[d]));
     TRY(take(c, 4, t->name, &type));
     TRY(take(c, 8, t->name, ret_offset));
     const type_info *k = info_of((uint32_t)type);
     if (!k)
-        return ig_fail(IG_EUNSUPPORTED,
-                       "%s: tensor %s has ggml type %llu, which is not supported; convert the model to F16, "
-                       "Q8_0, Q4_1, Q4_0 or a K type",
-                       c->path, t->name, (unsigned long long)type);
+        return ig_fail(
+            IG_EUNSUPPORTED,
+            "%s: tensor %s has ggml type %llu, which is not supported; convert the model to F16, "
+            "Q8_0, Q4_1, Q4_0 or a K type",
+            c->path, t->name, (unsigned long long)type);
     t->type = k->type;
     return size_tensor(c, t, dims, k);
 }
@@ -187,7 +201,8 @@ static ig_status read_tensor(cursor *c, gguf *g, size_t i, uint64_t *ret_offset)
 static ig_status place_tensors(cursor *c, gguf *g, const uint64_t *offset)
 {
     uint64_t align = 32;
-    if (gguf_find(g, "general.alignment")) TRY(gguf_get_u64(g, "general.alignment", 1 << 20, &align));
+    if (gguf_find(g, "general.alignment"))
+        TRY(gguf_get_u64(g, "general.alignment", 1 << 20, &align));
     if (align < 8 || align & (align - 1))
         return ig_fail(IG_EFORMAT, "%s: general.alignment %llu is not a power of two", c->path,
                        (unsigned long long)align);
@@ -196,13 +211,14 @@ static ig_status place_tensors(cursor *c, gguf *g, const uint64_t *offset)
         gguf_tensor *t = &g->tensor[i];
         size_t at, end;
         if (offset[i] % align)
-            return ig_fail(IG_EFORMAT, "%s: tensor %s is not aligned to %llu bytes", c->path, t->name,
-                           (unsigned long long)align);
+            return ig_fail(IG_EFORMAT, "%s: tensor %s is not aligned to %llu bytes", c->path,
+                           t->name, (unsigned long long)align);
         if (!mem_add(begin, (size_t)offset[i], &at) || !mem_add(at, t->n_bytes, &end) ||
             end > g->map.n_bytes)
-            return ig_fail(IG_EFORMAT,
-                           "%s: tensor %s needs bytes up to %llu + %zu but the file ends before: truncated?",
-                           c->path, t->name, (unsigned long long)offset[i], t->n_bytes);
+            return ig_fail(
+                IG_EFORMAT,
+                "%s: tensor %s needs bytes up to %llu + %zu but the file ends before: truncated?",
+                c->path, t->name, (unsigned long long)offset[i], t->n_bytes);
         t->p = g->map.bytes + at;
     }
     return IG_OK;
@@ -214,14 +230,16 @@ static ig_status read_all(cursor *c, gguf *g)
     AUTO(mem_ptr) offset = NULL;
     TRY(take(c, 4, "the header", &magic));
     if (magic != 0x46554747)
-        return ig_fail(IG_EFORMAT, "%s: not a GGUF file (its first bytes are not \"GGUF\")", c->path);
+        return ig_fail(IG_EFORMAT, "%s: not a GGUF file (its first bytes are not \"GGUF\")",
+                       c->path);
     TRY(take(c, 4, "the header", &version));
     if (version < 2 || version > 3)
-        return ig_fail(IG_EUNSUPPORTED, "%s: GGUF version %llu; versions 2 and 3 are supported", c->path,
-                       (unsigned long long)version);
+        return ig_fail(IG_EUNSUPPORTED, "%s: GGUF version %llu; versions 2 and 3 are supported",
+                       c->path, (unsigned long long)version);
     TRY(take(c, 8, "the header", &n_tensors));
     TRY(take(c, 8, "the header", &n_keys));
-    if (n_tensors > MAX_TENSORS) return ig_fail(IG_ELIMIT, "%s: more than %d tensors", c->path, MAX_TENSORS);
+    if (n_tensors > MAX_TENSORS)
+        return ig_fail(IG_ELIMIT, "%s: more than %d tensors", c->path, MAX_TENSORS);
     TRY(read_keys(c, g, n_keys));
     g->tensor = mem_calloc((size_t)n_tensors + 1, sizeof *g->tensor);
     offset = mem_calloc((size_t)n_tensors + 1, sizeof(uint64_t));
@@ -314,7 +332,8 @@ static bool is_number(gguf_kind k)
 ig_status gguf_get_u64(const gguf *g, const char *key, uint64_t max, uint64_t *ret)
 {
     const gguf_value *v = gguf_find(g, key);
-    if (!v || !is_number(v->kind) || v->kind == GGUF_F32 || v->kind == GGUF_F64 || gguf_int(v, 0) < 0)
+    if (!v || !is_number(v->kind) || v->kind == GGUF_F32 || v->kind == GGUF_F64 ||
+        gguf_int(v, 0) < 0)
         return missing(g, key, "a non-negative integer");
     if ((uint64_t)gguf_int(v, 0) > max)
         return ig_fail(IG_ELIMIT, "%s: key %s: %lld is more than %llu", g->path, key,
@@ -342,7 +361,8 @@ ig_status gguf_get_str(const gguf *g, const char *key, str *ret)
 ig_status gguf_get_array(const gguf *g, const char *key, gguf_kind element, const gguf_value **ret)
 {
     const gguf_value *v = gguf_find(g, key);
-    if (!v || v->kind != GGUF_ARRAY || v->element != element) return missing(g, key, "a list of another type");
+    if (!v || v->kind != GGUF_ARRAY || v->element != element)
+        return missing(g, key, "a list of another type");
     *ret = v;
     return IG_OK;
 }

@@ -9,20 +9,11 @@
 #include "base/half.h"
 #include "io/gguf.h"
 
-static float f16_at(const uint8_t *p)
-{
-    return f16_to_f32((uint16_t)(p[0] | p[1] << 8));
-}
+static float f16_at(const uint8_t *p) { return f16_to_f32((uint16_t)(p[0] | p[1] << 8)); }
 
-static void decode_f32(const uint8_t *p, float *out)
-{
-    memcpy(out, p, 4);
-}
+static void decode_f32(const uint8_t *p, float *out) { memcpy(out, p, 4); }
 
-static void decode_f16(const uint8_t *p, float *out)
-{
-    *out = f16_at(p);
-}
+static void decode_f16(const uint8_t *p, float *out) { *out = f16_at(p); }
 
 static void decode_bf16(const uint8_t *p, float *out)
 {
@@ -32,7 +23,8 @@ static void decode_bf16(const uint8_t *p, float *out)
 static void nibbles(const uint8_t *q, uint32_t fifth, int offset, float d, float m, float *out)
 {
     for (int j = 0; j < 16; j++) {
-        int lo = (q[j] & 15) | (int)(fifth >> j & 1) << 4, hi = q[j] >> 4 | (int)(fifth >> (j + 16) & 1) << 4;
+        int lo = (q[j] & 15) | (int)(fifth >> j & 1) << 4,
+            hi = q[j] >> 4 | (int)(fifth >> (j + 16) & 1) << 4;
         out[j] = (float)(lo - offset) * d + m;
         out[j + 16] = (float)(hi - offset) * d + m;
     }
@@ -44,8 +36,14 @@ static uint32_t u32_at(const uint8_t *p)
 }
 
 static void decode_q4_0(const uint8_t *p, float *out) { nibbles(p + 2, 0, 8, f16_at(p), 0, out); }
-static void decode_q4_1(const uint8_t *p, float *out) { nibbles(p + 4, 0, 0, f16_at(p), f16_at(p + 2), out); }
-static void decode_q5_0(const uint8_t *p, float *out) { nibbles(p + 6, u32_at(p + 2), 16, f16_at(p), 0, out); }
+static void decode_q4_1(const uint8_t *p, float *out)
+{
+    nibbles(p + 4, 0, 0, f16_at(p), f16_at(p + 2), out);
+}
+static void decode_q5_0(const uint8_t *p, float *out)
+{
+    nibbles(p + 6, u32_at(p + 2), 16, f16_at(p), 0, out);
+}
 static void decode_q5_1(const uint8_t *p, float *out)
 {
     nibbles(p + 8, u32_at(p + 4), 0, f16_at(p), f16_at(p + 2), out);
@@ -80,7 +78,8 @@ static void decode_q3_k(const uint8_t *p, float *out)
         int b = i / 16, l = i % 32;
         int low = b < 8 ? s[b] & 15 : s[b - 8] >> 4;
         int high = s[8 + b % 4] >> (2 * (b / 4)) & 3;
-        int code = (q[32 * (i / 128) + l] >> (i % 128 / 32 * 2) & 3) - (h[l] >> (i / 32) & 1 ? 0 : 4);
+        int code =
+            (q[32 * (i / 128) + l] >> (i % 128 / 32 * 2) & 3) - (h[l] >> (i / 32) & 1 ? 0 : 4);
         out[i] = d * (float)((low | high << 4) - 32) * (float)code;
     }
 }
@@ -140,12 +139,18 @@ static void decode_q6_k(const uint8_t *p, float *out)
     }
 }
 
-typedef struct decoder { gguf_type type; int block, bytes; void (*fn)(const uint8_t *p, float *out); } decoder;
+typedef struct decoder {
+    gguf_type type;
+    int block, bytes;
+    void (*fn)(const uint8_t *p, float *out);
+} decoder;
 static const decoder decoders[] = {
-    {GGML_F32, 1, 4, decode_f32},        {GGML_F16, 1, 2, decode_f16},        {GGML_BF16, 1, 2, decode_bf16},
-    {GGML_Q4_0, 32, 18, decode_q4_0},    {GGML_Q4_1, 32, 20, decode_q4_1},    {GGML_Q5_0, 32, 22, decode_q5_0},
-    {GGML_Q5_1, 32, 24, decode_q5_1},    {GGML_Q8_0, 32, 34, decode_q8_0},    {GGML_Q2_K, 256, 84, decode_q2_k},
-    {GGML_Q3_K, 256, 110, decode_q3_k},  {GGML_Q4_K, 256, 144, decode_q4_k},  {GGML_Q5_K, 256, 176, decode_q5_k},
+    {GGML_F32, 1, 4, decode_f32},       {GGML_F16, 1, 2, decode_f16},
+    {GGML_BF16, 1, 2, decode_bf16},     {GGML_Q4_0, 32, 18, decode_q4_0},
+    {GGML_Q4_1, 32, 20, decode_q4_1},   {GGML_Q5_0, 32, 22, decode_q5_0},
+    {GGML_Q5_1, 32, 24, decode_q5_1},   {GGML_Q8_0, 32, 34, decode_q8_0},
+    {GGML_Q2_K, 256, 84, decode_q2_k},  {GGML_Q3_K, 256, 110, decode_q3_k},
+    {GGML_Q4_K, 256, 144, decode_q4_k}, {GGML_Q5_K, 256, 176, decode_q5_k},
     {GGML_Q6_K, 256, 210, decode_q6_k},
 };
 
@@ -153,7 +158,8 @@ void gguf_decode(gguf_type t, const uint8_t *p, int64_t n, float *out)
 {
     for (size_t k = 0; k < N_ELEM(decoders); k++)
         if (decoders[k].type == t)
-            for (int64_t i = 0; i < n; i += decoders[k].block, p += decoders[k].bytes) decoders[k].fn(p, out + i);
+            for (int64_t i = 0; i < n; i += decoders[k].block, p += decoders[k].bytes)
+                decoders[k].fn(p, out + i);
 }
 
 bool gguf_affine_bits(gguf_type t, int *ret_bits)
@@ -174,7 +180,8 @@ static void pack_nibbles(const uint8_t *q, uint8_t *codes)
     for (int j = 0; j < 16; j++) codes[j] = (uint8_t)(v[2 * j] | v[2 * j + 1] << 4);
 }
 
-bool gguf_affine_row(gguf_type t, const uint8_t *p, int64_t n, uint8_t *codes, uint16_t *scales, uint16_t *biases)
+bool gguf_affine_row(gguf_type t, const uint8_t *p, int64_t n, uint8_t *codes, uint16_t *scales,
+                     uint16_t *biases)
 {
     for (int64_t g = 0; g < n / 32; g++) {
         uint16_t d = (uint16_t)(p[0] | p[1] << 8);
@@ -185,7 +192,10 @@ bool gguf_affine_row(gguf_type t, const uint8_t *p, int64_t n, uint8_t *codes, u
             codes += 16, p += 20;
             continue;
         }
-        float bias = f16_to_f32(d) * (t == GGML_Q8_0 ? -128.0f : -8.0f);   /* a power of two: exact in f16 unless it overflows */
+        float bias =
+            f16_to_f32(d) * (t == GGML_Q8_0
+                                 ? -128.0f
+                                 : -8.0f); /* a power of two: exact in f16 unless it overflows */
         biases[g] = f32_to_f16(bias);
         if (f16_to_f32(biases[g]) != bias) return false;
         if (t == GGML_Q4_0) {

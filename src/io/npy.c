@@ -7,10 +7,14 @@
 
 #define MAX_NPY_HEADER 65536
 
-typedef struct npy_type { const char *descr; ig_dtype dtype; } npy_type;
+typedef struct npy_type {
+    const char *descr;
+    ig_dtype dtype;
+} npy_type;
 static const npy_type npy_types[] = {
-    {"|b1", IG_BOOL}, {"|u1", IG_U8},  {"<u2", IG_U16}, {"<u4", IG_U32}, {"<u8", IG_U64}, {"|i1", IG_I8}, {"<i2", IG_I16},
-    {"<i4", IG_I32},  {"<i8", IG_I64}, {"<f2", IG_F16}, {"<f4", IG_F32}, {"<f8", IG_F64}, {"<c8", IG_C64},
+    {"|b1", IG_BOOL}, {"|u1", IG_U8},  {"<u2", IG_U16}, {"<u4", IG_U32}, {"<u8", IG_U64},
+    {"|i1", IG_I8},   {"<i2", IG_I16}, {"<i4", IG_I32}, {"<i8", IG_I64}, {"<f2", IG_F16},
+    {"<f4", IG_F32},  {"<f8", IG_F64}, {"<c8", IG_C64},
 };
 
 /* Text after 'key': in the header dict, spaces skipped; NULL when absent. */
@@ -32,7 +36,8 @@ static ig_status read_shape(const char *path, const char *p, int64_t *dims, int 
     for (p++; *p && *p != ')';) {
         size_t digits = strspn(p, "0123456789");
         if (!digits || n == IG_MAX_NDIM || !str_int((str){p, digits}, 0, INT64_MAX, &dims[n]))
-            return ig_fail(IG_EFORMAT, "%s: the shape is malformed or has more than %d dims", path, IG_MAX_NDIM);
+            return ig_fail(IG_EFORMAT, "%s: the shape is malformed or has more than %d dims", path,
+                           IG_MAX_NDIM);
         n++;
         p += digits;
         p += strspn(p, ", ");
@@ -49,20 +54,24 @@ static ig_status read_descr(const char *path, const char *p, ig_dtype *ret_dtype
             *ret_dtype = npy_types[i].dtype;
             return IG_OK;
         }
-    return ig_fail(IG_EUNSUPPORTED, "%s: this dtype is not supported (little-endian numbers and bool are)", path);
+    return ig_fail(IG_EUNSUPPORTED,
+                   "%s: this dtype is not supported (little-endian numbers and bool are)", path);
 }
 
 /* The header text into out (NUL-terminated) and the offset of the data. */
 static ig_status header_text(const char *path, const file_map *m, char *out, size_t *ret_data)
 {
     const uint8_t *b = m->bytes;
-    if (m->n_bytes < 12 || memcmp(b, "\x93NUMPY", 6)) return ig_fail(IG_EFORMAT, "%s: not a .npy file", path);
+    if (m->n_bytes < 12 || memcmp(b, "\x93NUMPY", 6))
+        return ig_fail(IG_EFORMAT, "%s: not a .npy file", path);
     if (b[6] < 1 || b[6] > 3) return ig_fail(IG_EUNSUPPORTED, "%s: .npy version %d", path, b[6]);
     size_t begin = b[6] == 1 ? 10 : 12;
-    size_t n = b[6] == 1 ? (size_t)(b[8] | b[9] << 8)
-                         : (size_t)b[8] | (size_t)b[9] << 8 | (size_t)b[10] << 16 | (size_t)b[11] << 24;
+    size_t n = b[6] == 1
+                   ? (size_t)(b[8] | b[9] << 8)
+                   : (size_t)b[8] | (size_t)b[9] << 8 | (size_t)b[10] << 16 | (size_t)b[11] << 24;
     if (n > MAX_NPY_HEADER) return ig_fail(IG_ELIMIT, "%s: a header of %zu bytes", path, n);
-    if (n > m->n_bytes - begin) return ig_fail(IG_EFORMAT, "%s: the file ends inside its header", path);
+    if (n > m->n_bytes - begin)
+        return ig_fail(IG_EFORMAT, "%s: the file ends inside its header", path);
     memcpy(out, b + begin, n);
     out[n] = 0;
     if (strlen(out) != n) return ig_fail(IG_EFORMAT, "%s: the header holds a NUL byte", path);
@@ -85,12 +94,15 @@ ig_status ig_load_npy(const char *path, ig_array *ret_array)
     TRY(read_shape(path, after_key(header, "shape"), dims, &ndim));
     const char *order = after_key(header, "fortran_order");
     if (!order || strncmp(order, "False", 5))
-        return ig_fail(IG_EUNSUPPORTED, "%s: Fortran order is not supported; save it in C order", path);
+        return ig_fail(IG_EUNSUPPORTED, "%s: Fortran order is not supported; save it in C order",
+                       path);
     n_bytes = ig_dtype_size(dtype);
     for (int d = 0; d < ndim; d++)
-        if (!mem_mul(n_bytes, (size_t)dims[d], &n_bytes)) return ig_fail(IG_EFORMAT, "%s: the shape overflows", path);
+        if (!mem_mul(n_bytes, (size_t)dims[d], &n_bytes))
+            return ig_fail(IG_EFORMAT, "%s: the shape overflows", path);
     if (n_bytes != m.n_bytes - data)
-        return ig_fail(IG_EFORMAT, "%s: %zu bytes of data, the shape needs %zu", path, m.n_bytes - data, n_bytes);
+        return ig_fail(IG_EFORMAT, "%s: %zu bytes of data, the shape needs %zu", path,
+                       m.n_bytes - data, n_bytes);
     ig_array a = ig_array_copy(m.bytes + data, dtype, dims, ndim);
     if (ig_is_empty(a)) return ig_error_code();
     *ret_array = a;
@@ -106,7 +118,9 @@ ig_status ig_save_npy(const char *path, ig_array a)
     TRY(ig_data(a, &data));
     for (size_t i = 0; i < N_ELEM(npy_types); i++)
         if (npy_types[i].dtype == ig_type(a)) descr = npy_types[i].descr;
-    if (!descr) return ig_fail(IG_EDTYPE, "%s: .npy has no %s; convert to float32", path, ig_dtype_name(ig_type(a)));
+    if (!descr)
+        return ig_fail(IG_EDTYPE, "%s: .npy has no %s; convert to float32", path,
+                       ig_dtype_name(ig_type(a)));
     buf_add(&b, "\x93NUMPY\x01\x00\0\0", 10);
     buf_printf(&b, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
     for (int d = 0; d < ig_ndim(a); d++) buf_printf(&b, "%lld, ", (long long)ig_dim(a, d));

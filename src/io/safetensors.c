@@ -5,8 +5,8 @@
 #include "base/json.h"
 
 static const char *const dtype_names[IG_N_DTYPES] = {
-    [IG_BOOL] = "BOOL", [IG_U8] = "U8",   [IG_U16] = "U16", [IG_U32] = "U32",   [IG_U64] = "U64",
-    [IG_I8] = "I8",     [IG_I16] = "I16", [IG_I32] = "I32", [IG_I64] = "I64",   [IG_F16] = "F16",
+    [IG_BOOL] = "BOOL", [IG_U8] = "U8",   [IG_U16] = "U16", [IG_U32] = "U32", [IG_U64] = "U64",
+    [IG_I8] = "I8",     [IG_I16] = "I16", [IG_I32] = "I32", [IG_I64] = "I64", [IG_F16] = "F16",
     [IG_BF16] = "BF16", [IG_F32] = "F32", [IG_F64] = "F64", [IG_C64] = "C64",
 };
 
@@ -40,17 +40,19 @@ void safetensors_done(st_index *x)
 static ig_status read_dims(const char *what, const char *name, const json_t *shape, st_tensor *t)
 {
     if (!json_is_array(shape) || json_array_size(shape) > IG_MAX_NDIM)
-        return ig_fail(IG_EFORMAT, "%s: tensor %s: shape must be a list of at most %d sizes", what, name,
-                       IG_MAX_NDIM);
+        return ig_fail(IG_EFORMAT, "%s: tensor %s: shape must be a list of at most %d sizes", what,
+                       name, IG_MAX_NDIM);
     size_t n_bytes = ig_dtype_size(t->dtype);
     t->ndim = (int)json_array_size(shape);
     for (int d = 0; d < t->ndim; d++) {
         const json_t *v = json_array_get(shape, (size_t)d);
         if (!json_is_integer(v) || json_integer_value(v) < 0)
-            return ig_fail(IG_EFORMAT, "%s: tensor %s: size %d is not a non-negative integer", what, name, d);
+            return ig_fail(IG_EFORMAT, "%s: tensor %s: size %d is not a non-negative integer", what,
+                           name, d);
         t->dim[d] = json_integer_value(v);
         if (!mem_mul(n_bytes, (size_t)t->dim[d], &n_bytes))
-            return ig_fail(IG_EFORMAT, "%s: tensor %s: the product of its sizes overflows", what, name);
+            return ig_fail(IG_EFORMAT, "%s: tensor %s: the product of its sizes overflows", what,
+                           name);
     }
     t->n_bytes = n_bytes;
     return IG_OK;
@@ -61,8 +63,7 @@ static ig_status read_tensor(const char *what, const char *name, const json_t *v
 {
     str dtype = {0};
     json_t *shape = NULL, *range = NULL;
-    if (!json_is_object(v))
-        return ig_fail(IG_EFORMAT, "%s: entry %s is not an object", what, name);
+    if (!json_is_object(v)) return ig_fail(IG_EFORMAT, "%s: entry %s is not an object", what, name);
     TRY(json_get_str(what, v, "dtype", &dtype));
     TRY(json_get_arr(what, v, "shape", &shape));
     TRY(json_get_arr(what, v, "data_offsets", &range));
@@ -73,16 +74,18 @@ static ig_status read_tensor(const char *what, const char *name, const json_t *v
     const json_t *b = json_array_get(range, 0), *e = json_array_get(range, 1);
     if (json_array_size(range) != 2 || !json_is_integer(b) || !json_is_integer(e) ||
         json_integer_value(b) < 0 || json_integer_value(e) < json_integer_value(b))
-        return ig_fail(IG_EFORMAT, "%s: tensor %s: data_offsets must be two ascending integers", what, name);
+        return ig_fail(IG_EFORMAT, "%s: tensor %s: data_offsets must be two ascending integers",
+                       what, name);
     size_t begin = (size_t)json_integer_value(b), end = (size_t)json_integer_value(e);
     if (end > n_data)
-        return ig_fail(IG_EFORMAT,
-                       "%s: tensor %s ends at byte %zu of the data but the file holds %zu: the file is "
-                       "truncated or its header lies; fetch it again",
-                       what, name, end, n_data);
+        return ig_fail(
+            IG_EFORMAT,
+            "%s: tensor %s ends at byte %zu of the data but the file holds %zu: the file is "
+            "truncated or its header lies; fetch it again",
+            what, name, end, n_data);
     if (end - begin != t->n_bytes)
-        return ig_fail(IG_EFORMAT, "%s: tensor %s: %zu bytes given, its shape and dtype need %zu", what, name,
-                       end - begin, t->n_bytes);
+        return ig_fail(IG_EFORMAT, "%s: tensor %s: %zu bytes given, its shape and dtype need %zu",
+                       what, name, end - begin, t->n_bytes);
     t->begin = data_begin + begin;
     return IG_OK;
 }
@@ -120,13 +123,14 @@ static ig_status check_cover(const char *what, const st_index *x, size_t data_be
     for (size_t i = 0; i < x->n; i++) {
         const st_tensor *t = &x->t[i];
         if (t->begin != at)
-            return ig_fail(IG_EFORMAT, "%s: tensor %s starts at byte %zu, expected %zu: tensors %s", what,
-                           t->name, t->begin, at, t->begin < at ? "overlap" : "leave a gap");
+            return ig_fail(IG_EFORMAT, "%s: tensor %s starts at byte %zu, expected %zu: tensors %s",
+                           what, t->name, t->begin, at, t->begin < at ? "overlap" : "leave a gap");
         if (t->begin % ig_dtype_size(t->dtype))
-            return ig_fail(IG_EFORMAT,
-                           "%s: tensor %s starts at byte %zu, not aligned to its %zu-byte elements; write "
-                           "the file again with aligned tensors",
-                           what, t->name, t->begin, ig_dtype_size(t->dtype));
+            return ig_fail(
+                IG_EFORMAT,
+                "%s: tensor %s starts at byte %zu, not aligned to its %zu-byte elements; write "
+                "the file again with aligned tensors",
+                what, t->name, t->begin, ig_dtype_size(t->dtype));
         at += t->n_bytes;
     }
     if (at != n_bytes)
@@ -161,29 +165,30 @@ static ig_status read_header(const char *what, str text, size_t n_bytes, st_inde
     return check_cover(what, x, data_begin, n_bytes);
 }
 
-ig_status safetensors_read(const char *what, const uint8_t *bytes, size_t n_bytes, st_index *ret_index)
+ig_status safetensors_read(const char *what, const uint8_t *bytes, size_t n_bytes,
+                           st_index *ret_index)
 {
     AUTO(st_index) x = {0};
     uint64_t n_header = 0;
     if (n_bytes < 8)
-        return ig_fail(IG_EFORMAT, "%s: %zu bytes is too short for a safetensors file", what, n_bytes);
+        return ig_fail(IG_EFORMAT, "%s: %zu bytes is too short for a safetensors file", what,
+                       n_bytes);
     for (int i = 0; i < 8; i++) n_header |= (uint64_t)bytes[i] << 8 * i;
     if (n_header > SAFETENSORS_MAX_HEADER)
-        return ig_fail(IG_ELIMIT, "%s: a header of %llu bytes, more than %u: not a safetensors file?", what,
+        return ig_fail(IG_ELIMIT,
+                       "%s: a header of %llu bytes, more than %u: not a safetensors file?", what,
                        (unsigned long long)n_header, SAFETENSORS_MAX_HEADER);
     if (n_header > n_bytes - 8)
-        return ig_fail(IG_EFORMAT, "%s: the header needs %llu bytes but the file holds %zu: truncated?",
-                       what, (unsigned long long)n_header, n_bytes - 8);
+        return ig_fail(IG_EFORMAT,
+                       "%s: the header needs %llu bytes but the file holds %zu: truncated?", what,
+                       (unsigned long long)n_header, n_bytes - 8);
     TRY(read_header(what, (str){(const char *)bytes + 8, (size_t)n_header}, n_bytes, &x));
     *ret_index = x;
     x = (st_index){0};
     return IG_OK;
 }
 
-static void add_string(buf *b, const char *s)
-{
-    buf_json_string(b, s, strlen(s));
-}
+static void add_string(buf *b, const char *s) { buf_json_string(b, s, strlen(s)); }
 
 static void add_entry(buf *b, const st_tensor *t, size_t begin)
 {
@@ -193,7 +198,8 @@ static void add_entry(buf *b, const st_tensor *t, size_t begin)
     buf_printf(b, "],\"data_offsets\":[%zu,%zu]}", begin, begin + t->n_bytes);
 }
 
-ig_status safetensors_header(st_tensor *t, size_t n, const st_pair *meta, size_t n_meta, buf *ret_header)
+ig_status safetensors_header(st_tensor *t, size_t n, const st_pair *meta, size_t n_meta,
+                             buf *ret_header)
 {
     buf *b = ret_header;
     size_t at = 0;

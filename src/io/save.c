@@ -4,17 +4,14 @@
 #include "ingot/io.h"
 #include "io/safetensors.h"
 
-static void free_tensors(st_tensor *t)
-{
-    mem_free(t);
-}
+static void free_tensors(st_tensor *t) { mem_free(t); }
 AUTO_FN(tensor_list, st_tensor *, free_tensors)
 
 static ig_status describe(const char *path, const char *name, ig_array a, st_tensor *t)
 {
     if (ig_is_empty(a) || !name || !*name)
         return ig_fail(IG_EINVAL, "%s: an empty array or name cannot be saved", path);
-    t->name = (char *)name;      /* borrowed: the header writer only reads it */
+    t->name = (char *)name; /* borrowed: the header writer only reads it */
     t->dtype = ig_type(a);
     t->ndim = ig_ndim(a);
     for (int d = 0; d < t->ndim; d++) t->dim[d] = ig_dim(a, d);
@@ -22,7 +19,8 @@ static ig_status describe(const char *path, const char *name, ig_array a, st_ten
     return IG_OK;
 }
 
-ig_status ig_save_safetensors(const char *path, const char *const *names, const ig_array *arrays, int n)
+ig_status ig_save_safetensors(const char *path, const char *const *names, const ig_array *arrays,
+                              int n)
 {
     AUTO(tensor_list) t = mem_calloc((size_t)n + 1, sizeof *t);
     AUTO(buf) b = {0};

@@ -11,19 +11,22 @@
 #define MAX_FILE_BYTES ((size_t)1 << 46)
 
 typedef struct shard {
-    char *path;          /* owned */
+    char *path; /* owned */
     file_map map;
     st_index index;
 } shard;
 
-typedef struct place { int32_t shard; int32_t tensor; } place;
+typedef struct place {
+    int32_t shard;
+    int32_t tensor;
+} place;
 
 struct ig_weights {
-    shard *s;            /* owned */
+    shard *s; /* owned */
     int64_t n_shards;
-    place *at;           /* owned: tensor i of all, in file order */
+    place *at; /* owned: tensor i of all, in file order */
     int64_t n;
-    map *by_name;        /* owned: name -> i */
+    map *by_name; /* owned: name -> i */
 };
 
 void ig_weights_free(ig_weights *w)
@@ -56,7 +59,8 @@ static ig_status index_names(ig_weights *w)
     size_t n = 0;
     for (int64_t i = 0; i < w->n_shards; i++) n += w->s[i].index.n;
     if (n > SAFETENSORS_MAX_TENSORS)
-        return ig_fail(IG_ELIMIT, "%s: more than %u tensors", w->s[0].path, SAFETENSORS_MAX_TENSORS);
+        return ig_fail(IG_ELIMIT, "%s: more than %u tensors", w->s[0].path,
+                       SAFETENSORS_MAX_TENSORS);
     w->at = mem_calloc(n + 1, sizeof *w->at);
     if (!w->at) return IG_ENOMEM;
     TRY(map_new(n + 1, &w->by_name));
@@ -65,7 +69,8 @@ static ig_status index_names(ig_weights *w)
             const char *name = w->s[i].index.t[k].name;
             bool twice;
             TRY(map_put(w->by_name, str_of(name), w->n, &twice));
-            if (twice) return ig_fail(IG_EFORMAT, "%s: tensor %s appears twice", w->s[i].path, name);
+            if (twice)
+                return ig_fail(IG_EFORMAT, "%s: tensor %s appears twice", w->s[i].path, name);
             w->at[w->n++] = (place){(int32_t)i, (int32_t)k};
         }
     return IG_OK;
@@ -78,7 +83,8 @@ static bool plain_name(str s)
 }
 
 /* Opens the shards that the index names, in order of first mention. */
-static ig_status open_listed(const char *dir, const char *index_path, const json_t *weight_map, ig_weights *w)
+static ig_status open_listed(const char *dir, const char *index_path, const json_t *weight_map,
+                             ig_weights *w)
 {
     AUTO(map_ptr) seen = NULL;
     const char *key;
@@ -91,7 +97,8 @@ static ig_status open_listed(const char *dir, const char *index_path, const json
         str file = {json_string_value(value), json_string_length(value)};
         int64_t known;
         if (!json_is_string(value) || !plain_name(file))
-            return ig_fail(IG_EFORMAT, "%s: %s: not a plain .safetensors file name", index_path, key);
+            return ig_fail(IG_EFORMAT, "%s: %s: not a plain .safetensors file name", index_path,
+                           key);
         if (map_get(seen, file, &known)) continue;
         if (w->n_shards == MAX_SHARDS)
             return ig_fail(IG_ELIMIT, "%s: more than %d shards", index_path, MAX_SHARDS);
@@ -117,14 +124,15 @@ static ig_status check_listed(const char *index_path, const json_t *weight_map, 
             return ig_fail(IG_EFORMAT, "%s: tensor %s is in no shard", index_path, key);
         const char *path = w->s[w->at[i].shard].path;
         if (!str_ends(str_of(path), str_of(json_string_value(value))))
-            return ig_fail(IG_EFORMAT, "%s: tensor %s is in %s, the index says %s", index_path, key, path,
-                           json_string_value(value));
+            return ig_fail(IG_EFORMAT, "%s: tensor %s is in %s, the index says %s", index_path, key,
+                           path, json_string_value(value));
     }
     for (int64_t i = 0; i < w->n; i++) {
         const shard *s = &w->s[w->at[i].shard];
         const char *name = s->index.t[w->at[i].tensor].name;
         if (!json_object_get(weight_map, name))
-            return ig_fail(IG_EFORMAT, "%s: tensor %s of %s is not listed", index_path, name, s->path);
+            return ig_fail(IG_EFORMAT, "%s: tensor %s of %s is not listed", index_path, name,
+                           s->path);
     }
     return IG_OK;
 }
@@ -169,17 +177,15 @@ ig_status ig_weights_open(const char *path, ig_weights **ret_weights)
         else if (file_exists(single_path.data))
             TRY(open_single(single_path.data, w));
         else
-            return ig_fail(IG_ENOTFOUND,
-                           "%s: neither model.safetensors.index.json nor model.safetensors is there", path);
+            return ig_fail(
+                IG_ENOTFOUND,
+                "%s: neither model.safetensors.index.json nor model.safetensors is there", path);
     }
     *ret_weights = STEAL(w);
     return IG_OK;
 }
 
-int64_t ig_weights_count(const ig_weights *w)
-{
-    return w->n;
-}
+int64_t ig_weights_count(const ig_weights *w) { return w->n; }
 
 static const st_tensor *tensor_at(const ig_weights *w, int64_t i)
 {
@@ -206,7 +212,8 @@ ig_array ig_weights_get(const ig_weights *w, const char *name)
     }
     const st_tensor *t = tensor_at(w, i);
     const shard *s = &w->s[w->at[i].shard];
-    return ig_array_adopt(s->map.bytes + t->begin, t->n_bytes, t->dtype, t->dim, t->ndim, NULL, NULL);
+    return ig_array_adopt(s->map.bytes + t->begin, t->n_bytes, t->dtype, t->dim, t->ndim, NULL,
+                          NULL);
 }
 
 const char *ig_weights_metadata(const ig_weights *w, const char *key)
@@ -222,15 +229,9 @@ void ig_weights_populate(const ig_weights *w)
     for (int64_t i = 0; i < w->n_shards; i++) file_map_populate(&w->s[i].map);
 }
 
-int64_t ig_weights_n_files(const ig_weights *w)
-{
-    return w->n_shards;
-}
+int64_t ig_weights_n_files(const ig_weights *w) { return w->n_shards; }
 
-static int64_t time_ns(struct timespec t)
-{
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
+static int64_t time_ns(struct timespec t) { return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec; }
 
 ig_weights_file ig_weights_file_at(const ig_weights *w, int64_t i)
 {
@@ -250,8 +251,9 @@ ig_status ig_weights_unchanged(const ig_weights *w)
         struct stat st;
         if (fstat(w->s[i].map.fd, &st) != 0 || (int64_t)st.st_size != f.n_bytes ||
             time_ns(st.st_mtim) != f.mtime_ns || time_ns(st.st_ctim) != f.ctime_ns)
-            return ig_fail(IG_EVERIFY, "%s: the weight file changed while it was in use; restore it and restart",
-                           f.path);
+            return ig_fail(
+                IG_EVERIFY,
+                "%s: the weight file changed while it was in use; restore it and restart", f.path);
     }
     return IG_OK;
 }

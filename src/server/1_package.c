@@ -24,8 +24,12 @@ static const char *last_part(const char *path)
 static ig_status check_name(const char *name)
 {
     size_t n = strlen(name);
-    if (!n || n > MAX_NAME || strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:/@+-") != n)
-        return ig_fail(IG_EINVAL, "'%s' is no model name: 1 to %d letters, digits and . _ : / @ + - are possible; choose one with --name", name, MAX_NAME);
+    if (!n || n > MAX_NAME ||
+        strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:/@+-") != n)
+        return ig_fail(
+            IG_EINVAL,
+            "'%s' is no model name: 1 to %d letters, digits and . _ : / @ + - are possible; choose one with --name",
+            name, MAX_NAME);
     return IG_OK;
 }
 
@@ -61,7 +65,9 @@ static ig_status write_license(const package_options *o, const char *dir, bool h
     if (!o->license_file) {
         buf_init(&text, 1024);
         if (has_one) return IG_OK;
-        if (o->convert.note) o->convert.note(o->convert.user, "the source has no LICENSE file: give one with --license FILE");
+        if (o->convert.note)
+            o->convert.note(o->convert.user,
+                            "the source has no LICENSE file: give one with --license FILE");
         return IG_OK;
     }
     TRY(file_read(o->license_file, (size_t)4 << 20, &text));
@@ -72,7 +78,8 @@ static ig_status write_release(const package_options *o, const char *name, const
 {
     AUTO(buf) b = {0};
     buf_init(&b, 1 << 16);
-    buf_printf(&b, "{\"format\":1,\"name\":\"%s\",\"version\":%lld,\"min_engine\":\"%s\"", name, (long long)o->version, IG_VERSION);
+    buf_printf(&b, "{\"format\":1,\"name\":\"%s\",\"version\":%lld,\"min_engine\":\"%s\"", name,
+               (long long)o->version, IG_VERSION);
     if (o->not_after) {
         buf_str(&b, ",\"not_after\":");
         buf_json_string(&b, o->not_after, strlen(o->not_after));
@@ -82,14 +89,18 @@ static ig_status write_release(const package_options *o, const char *name, const
 }
 
 /* A model card for people, where the source has none. */
-static ig_status write_card(const char *name, const char *from, const convert_result *r, const char *dir)
+static ig_status write_card(const char *name, const char *from, const convert_result *r,
+                            const char *dir)
 {
     AUTO(buf) b = {0}, path = {0};
     buf_init(&b, 1 << 16);
     TRY(file_join(&path, dir, "README.md"));
     if (file_exists(path.data)) return IG_OK;
-    buf_printf(&b, "# %s\n\nPacked by Ingot %s from `%s`: %lld tensors, %lld parameters, %.2f bits per parameter.\n", name, IG_VERSION, last_part(from),
-               (long long)r->n_tensors, (long long)r->n_parameters, r->bits_per_weight);
+    buf_printf(
+        &b,
+        "# %s\n\nPacked by Ingot %s from `%s`: %lld tensors, %lld parameters, %.2f bits per parameter.\n",
+        name, IG_VERSION, last_part(from), (long long)r->n_tensors, (long long)r->n_parameters,
+        r->bits_per_weight);
     return write_text(dir, "README.md", &b);
 }
 
@@ -103,10 +114,12 @@ static ig_status write_bom(const char *name, int64_t version, const char *dir)
     buf_init(&b, (size_t)64 << 20);
     TRY(manifest_hash_dir(dir, &o, &m));
     clock_rfc3339(clock_wall_us() / 1000000 * 1000000, time);
-    buf_printf(&b, "{\"bomFormat\":\"CycloneDX\",\"specVersion\":\"1.6\",\"version\":1,\"metadata\":{\"timestamp\":\"%.19sZ\","
-                   "\"tools\":{\"components\":[{\"type\":\"application\",\"name\":\"ingot\",\"version\":\"%s\"}]},"
-                   "\"component\":{\"type\":\"machine-learning-model\",\"bom-ref\":\"model\",\"name\":\"%s\",\"version\":\"%lld\"}},\"components\":[",
-               time, IG_VERSION, name, (long long)version);
+    buf_printf(
+        &b,
+        "{\"bomFormat\":\"CycloneDX\",\"specVersion\":\"1.6\",\"version\":1,\"metadata\":{\"timestamp\":\"%.19sZ\","
+        "\"tools\":{\"components\":[{\"type\":\"application\",\"name\":\"ingot\",\"version\":\"%s\"}]},"
+        "\"component\":{\"type\":\"machine-learning-model\",\"bom-ref\":\"model\",\"name\":\"%s\",\"version\":\"%lld\"}},\"components\":[",
+        time, IG_VERSION, name, (long long)version);
     for (size_t i = 0; i < m.n; i++) {
         buf_str(&b, i ? ",\n{\"type\":\"file\",\"name\":" : "\n{\"type\":\"file\",\"name\":");
         buf_json_string(&b, m.files[i].name, strlen(m.files[i].name));
@@ -118,7 +131,8 @@ static ig_status write_bom(const char *name, int64_t version, const char *dir)
     return write_text(dir, "bom.cdx.json", &b);
 }
 
-static ig_status fill_bundle(const package_options *o, const char *name, const char *partial, convert_result *ret_result)
+static ig_status fill_bundle(const package_options *o, const char *name, const char *partial,
+                             convert_result *ret_result)
 {
     AUTO(source_ptr) s = NULL;
     AUTO(buf) model = {0};
@@ -139,7 +153,8 @@ static ig_status fill_bundle(const package_options *o, const char *name, const c
     return scripts_write_bundle(partial);
 }
 
-ig_status package_run(const package_options *o, convert_result *ret_result, stage_report *ret_report)
+ig_status package_run(const package_options *o, convert_result *ret_result,
+                      stage_report *ret_report)
 {
     AUTO(buf) partial = {0};
     convert_result r;
@@ -147,10 +162,14 @@ ig_status package_run(const package_options *o, convert_result *ret_result, stag
     int64_t begin = clock_mono_us();
     buf_init(&partial, 4096);
     TRY(check_name(name));
-    if (file_exists(o->bundle)) return ig_fail(IG_EINVAL, "%s exists already: remove it, or pack to another folder", o->bundle);
+    if (file_exists(o->bundle))
+        return ig_fail(IG_EINVAL, "%s exists already: remove it, or pack to another folder",
+                       o->bundle);
     buf_printf(&partial, "%s.partial", o->bundle);
     TRY(buf_status(&partial));
-    if (file_exists(partial.data)) return ig_fail(IG_EINVAL, "%s is left from an interrupted run: remove it first", partial.data);
+    if (file_exists(partial.data))
+        return ig_fail(IG_EINVAL, "%s is left from an interrupted run: remove it first",
+                       partial.data);
     TRY(file_mkdirs(partial.data, 0755));
     ig_status s = fill_bundle(o, name, partial.data, &r);
     if (s != IG_OK) return ig_fail_context(s, "%s: ", o->bundle);

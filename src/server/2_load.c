@@ -20,7 +20,8 @@
 
 static ig_status copy_text(const char *what, const char *key, str s, char *out, size_t cap)
 {
-    if (s.n >= cap) return ig_fail(IG_EFORMAT, "%s: %s is longer than %zu bytes", what, key, cap - 1);
+    if (s.n >= cap)
+        return ig_fail(IG_EFORMAT, "%s: %s is longer than %zu bytes", what, key, cap - 1);
     memcpy(out, s.p ? s.p : "", s.n);
     out[s.n] = 0;
     return IG_OK;
@@ -63,10 +64,13 @@ static ig_status enforce_release(const release *r)
     gmtime_r(&now, &tm);
     strftime(today, sizeof today, "%Y-%m-%d", &tm);
     if (*r->not_after && strcmp(today, r->not_after) > 0)
-        return ig_fail(IG_EVERIFY, "%s version %lld may not be used after %s (today is %s): get a newer release", r->name, (long long)r->version,
-                       r->not_after, today);
+        return ig_fail(
+            IG_EVERIFY,
+            "%s version %lld may not be used after %s (today is %s): get a newer release", r->name,
+            (long long)r->version, r->not_after, today);
     if (engine_number(r->min_engine) > engine_number(IG_VERSION))
-        return ig_fail(IG_EVERIFY, "%s version %lld needs Ingot %s or newer; this is %s", r->name, (long long)r->version, r->min_engine, IG_VERSION);
+        return ig_fail(IG_EVERIFY, "%s version %lld needs Ingot %s or newer; this is %s", r->name,
+                       (long long)r->version, r->min_engine, IG_VERSION);
     return IG_OK;
 }
 
@@ -85,17 +89,16 @@ static ig_status check_writable(server *sv, const oms *s)
         if (!may_write(&s->files.files[i].st)) continue;
         sv->model.writable = true;
         if (!sv->config.number[SET_allow_writable])
-            return ig_fail(IG_EVERIFY, "%s can be written by the user that runs this server: give the model to another user, read-only, or "
-                                       "allow it with --allow-writable (the load event will say so)",
-                           s->files.files[i].name);
+            return ig_fail(
+                IG_EVERIFY,
+                "%s can be written by the user that runs this server: give the model to another user, read-only, or "
+                "allow it with --allow-writable (the load event will say so)",
+                s->files.files[i].name);
     }
     return IG_OK;
 }
 
-static int64_t time_ns(struct timespec t)
-{
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
+static int64_t time_ns(struct timespec t) { return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec; }
 
 /* What is mapped is what was hashed. */
 static ig_status check_mapped(const ig_lm *lm, const oms *s, const char *model_dir)
@@ -105,26 +108,35 @@ static ig_status check_mapped(const ig_lm *lm, const oms *s, const char *model_d
         ig_weights_file f;
         TRY(ig_lm_file_at(lm, i, &f));
         const manifest_file *signed_file = oms_find(s, str_of(f.path + n_dir));
-        if (!signed_file) return ig_fail(IG_EVERIFY, "%s: mapped, but the signature does not list it", f.path);
+        if (!signed_file)
+            return ig_fail(IG_EVERIFY, "%s: mapped, but the signature does not list it", f.path);
         const struct stat *st = &signed_file->st;
-        if ((uint64_t)st->st_dev != f.dev || (uint64_t)st->st_ino != f.ino || (int64_t)st->st_size != f.n_bytes ||
-            time_ns(st->st_mtim) != f.mtime_ns || time_ns(st->st_ctim) != f.ctime_ns)
-            return ig_fail(IG_EVERIFY, "%s: changed between its verification and its mapping", f.path);
+        if ((uint64_t)st->st_dev != f.dev || (uint64_t)st->st_ino != f.ino ||
+            (int64_t)st->st_size != f.n_bytes || time_ns(st->st_mtim) != f.mtime_ns ||
+            time_ns(st->st_ctim) != f.ctime_ns)
+            return ig_fail(IG_EVERIFY, "%s: changed between its verification and its mapping",
+                           f.path);
     }
     return IG_OK;
 }
 
 static ig_dtype kv_type_of(const char *name)
 {
-    return !strcmp(name, "int8") ? IG_I8 : !strcmp(name, "bfloat16") ? IG_BF16 : !strcmp(name, "float32") ? IG_F32 : IG_F16;
+    return !strcmp(name, "int8")       ? IG_I8
+           : !strcmp(name, "bfloat16") ? IG_BF16
+           : !strcmp(name, "float32")  ? IG_F32
+                                       : IG_F16;
 }
 
 static ig_status open_model(server *sv, const char *model_dir)
 {
     const config *c = &sv->config;
     ig_lm_options o = {
-        .context = c->number[SET_context], .kv_tokens = c->number[SET_kv_tokens], .kv_type = kv_type_of(c->text[SET_kv_type]),
-        .max_tokens = (int32_t)c->number[SET_step_tokens], .max_sessions = (int32_t)c->number[SET_sessions],
+        .context = c->number[SET_context],
+        .kv_tokens = c->number[SET_kv_tokens],
+        .kv_type = kv_type_of(c->text[SET_kv_type]),
+        .max_tokens = (int32_t)c->number[SET_step_tokens],
+        .max_sessions = (int32_t)c->number[SET_sessions],
         .max_outputs = (int32_t)c->number[SET_sessions],
         .arithmetic = strcmp(c->text[SET_arithmetic], "exact") ? IG_LM_INT8 : IG_LM_EXACT,
         .no_prefix_cache = (int)c->number[SET_no_prefix_cache],
@@ -137,7 +149,8 @@ static ig_status open_model(server *sv, const char *model_dir)
 static void describe(server *sv, const oms *s, const release *r)
 {
     served *m = &sv->model;
-    const manifest_file *tok = oms_find(s, str_of("tokenizer.json")), *tmpl = oms_find(s, str_of("chat_template.jinja"));
+    const manifest_file *tok = oms_find(s, str_of("tokenizer.json")),
+                        *tmpl = oms_find(s, str_of("chat_template.jinja"));
     if (!tmpl) tmpl = oms_find(s, str_of("tokenizer_config.json"));
     memcpy(m->name, r->name, sizeof m->name);
     m->version = r->version;
@@ -149,7 +162,8 @@ static void describe(server *sv, const oms *s, const release *r)
     if (tok) memcpy(m->tok, tok->digest, SHA256_N);
     m->has_tmpl = tmpl != NULL;
     if (tmpl) memcpy(m->tmpl, tmpl->digest, SHA256_N);
-    snprintf(m->fingerprint, sizeof m->fingerprint, "fp_%02x%02x%02x%02x%02x%02x", m->root[0], m->root[1], m->root[2], m->root[3], m->root[4], m->root[5]);
+    snprintf(m->fingerprint, sizeof m->fingerprint, "fp_%02x%02x%02x%02x%02x%02x", m->root[0],
+             m->root[1], m->root[2], m->root[3], m->root[4], m->root[5]);
 }
 
 static ig_status log_load(server *sv, int64_t us_hash, audit_token **ret_probe)
@@ -179,13 +193,15 @@ static ig_status log_load(server *sv, int64_t us_hash, audit_token **ret_probe)
     return s;
 }
 
-ig_status load_run(server *sv, progress_fn progress, void *user, audit_token **ret_probe, stage_report *ret_hash, stage_report *ret_bind)
+ig_status load_run(server *sv, progress_fn progress, void *user, audit_token **ret_probe,
+                   stage_report *ret_hash, stage_report *ret_bind)
 {
     AUTO(buf) model_dir = {0}, sig = {0};
     AUTO(oms) s = {0};
     release r;
     const char *bundle = sv->config.text[SET_bundle];
-    manifest_options o = {.n_threads = (int)sv->config.number[SET_threads], .progress = progress, .user = user};
+    manifest_options o = {
+        .n_threads = (int)sv->config.number[SET_threads], .progress = progress, .user = user};
     buf_init(&sig, 0);
     if (!*bundle) {
         buf_init(&model_dir, 0);

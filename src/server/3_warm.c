@@ -11,29 +11,36 @@
 
 #define MAX_KAT ((size_t)1 << 20)
 
-static ig_status hex_field(const char *what, const json_t *o, const char *key, uint8_t out[SHA256_N])
+static ig_status hex_field(const char *what, const json_t *o, const char *key,
+                           uint8_t out[SHA256_N])
 {
     str s = {0};
     TRY(json_get_str(what, o, key, &s));
-    if (!hex_decode(s, out, SHA256_N)) return ig_fail(IG_EFORMAT, "%s: %s: expected 64 hex digits", what, key);
+    if (!hex_decode(s, out, SHA256_N))
+        return ig_fail(IG_EFORMAT, "%s: %s: expected 64 hex digits", what, key);
     return IG_OK;
 }
 
 /* The entry of this kset and KV type. */
-static ig_status find_answer(const char *what, const json_t *root, const ig_lm_facts *f, const json_t **ret_entry)
+static ig_status find_answer(const char *what, const json_t *root, const ig_lm_facts *f,
+                             const json_t **ret_entry)
 {
     json_t *list = NULL, *entry;
     size_t i;
     TRY(json_get_arr(what, root, "answers", &list));
     json_array_foreach(list, i, entry)
     {
-        const char *kset = json_string_value(json_object_get(entry, "kset")), *kv = json_string_value(json_object_get(entry, "kv"));
+        const char *kset = json_string_value(json_object_get(entry, "kset")),
+                   *kv = json_string_value(json_object_get(entry, "kv"));
         if (kset && kv && !strcmp(kset, f->kset) && !strcmp(kv, f->kv_type)) {
             *ret_entry = entry;
             return IG_OK;
         }
     }
-    return ig_fail(IG_EVERIFY, "%s: no known answer for arithmetic %s with a %s KV cache: pack the model with this version", what, f->kset, f->kv_type);
+    return ig_fail(
+        IG_EVERIFY,
+        "%s: no known answer for arithmetic %s with a %s KV cache: pack the model with this version",
+        what, f->kset, f->kv_type);
 }
 
 ig_status kat_check(const char *model_dir, ig_lm *lm)
@@ -53,12 +60,16 @@ ig_status kat_check(const char *model_dir, ig_lm *lm)
     TRY(hex_field(path.data, entry, "logits", want.logits_sha256));
     TRY(ig_lm_known_answer(lm, &have));
     if (memcmp(&want, &have, sizeof want))
-        return ig_fail(IG_EVERIFY, "%s: the known prompt gives other %s on this machine than when the model was packed", path.data,
-                       memcmp(want.tokens_sha256, have.tokens_sha256, SHA256_N) ? "tokens" : "logits");
+        return ig_fail(
+            IG_EVERIFY,
+            "%s: the known prompt gives other %s on this machine than when the model was packed",
+            path.data,
+            memcmp(want.tokens_sha256, have.tokens_sha256, SHA256_N) ? "tokens" : "logits");
     return IG_OK;
 }
 
-ig_status warm_run(server *sv, const audit_token *probe, stage_report *ret_touch, stage_report *ret_prove)
+ig_status warm_run(server *sv, const audit_token *probe, stage_report *ret_touch,
+                   stage_report *ret_prove)
 {
     AUTO(buf) model_dir = {0};
     if (!probe || audit_token_what(probe) != AUDIT_TOKEN_PROBE) {
@@ -80,17 +91,25 @@ ig_status warm_run(server *sv, const audit_token *probe, stage_report *ret_touch
     return IG_OK;
 }
 
-static ig_status answer_of(const char *model_dir, ig_lm_arithmetic arithmetic, ig_dtype kv_type, bool first, buf *out)
+static ig_status answer_of(const char *model_dir, ig_lm_arithmetic arithmetic, ig_dtype kv_type,
+                           bool first, buf *out)
 {
     ig_lm *lm = NULL;
     ig_lm_kat kat = {0};
     ig_lm_facts facts;
-    ig_lm_options o = {.context = 64, .kv_tokens = 64, .kv_type = kv_type, .arithmetic = arithmetic, .max_tokens = 32, .max_sessions = 1, .max_outputs = 1};
+    ig_lm_options o = {.context = 64,
+                       .kv_tokens = 64,
+                       .kv_type = kv_type,
+                       .arithmetic = arithmetic,
+                       .max_tokens = 32,
+                       .max_sessions = 1,
+                       .max_outputs = 1};
     TRY(ig_lm_open(model_dir, &o, &lm));
     ig_status s = ig_lm_known_answer(lm, &kat);
     ig_lm_get_facts(lm, &facts);
     if (s == IG_OK) {
-        buf_printf(out, "%s\n{\"kset\":\"%s\",\"kv\":\"%s\",\"tokens\":\"", first ? "" : ",", facts.kset, facts.kv_type);
+        buf_printf(out, "%s\n{\"kset\":\"%s\",\"kv\":\"%s\",\"tokens\":\"", first ? "" : ",",
+                   facts.kset, facts.kv_type);
         buf_hex(out, kat.tokens_sha256, SHA256_N);
         buf_str(out, "\",\"logits\":\"");
         buf_hex(out, kat.logits_sha256, SHA256_N);
@@ -106,9 +125,12 @@ ig_status kat_write(const char *model_dir)
     AUTO(buf) path = {0}, out = {0};
     buf_init(&out, MAX_KAT);
     TRY(file_join(&path, model_dir, "kat.json"));
-    buf_str(&out, "{\"format\":1,\"prompt\":\"token i of 24 is (7919 i + 17) mod vocabulary; 16 greedy tokens\",\"answers\":[");
+    buf_str(
+        &out,
+        "{\"format\":1,\"prompt\":\"token i of 24 is (7919 i + 17) mod vocabulary; 16 greedy tokens\",\"answers\":[");
     for (int a = 0; a < 2; a++)
-        for (size_t i = 0; i < N_ELEM(kv_types); i++) TRY(answer_of(model_dir, a ? IG_LM_EXACT : IG_LM_INT8, kv_types[i], !a && !i, &out));
+        for (size_t i = 0; i < N_ELEM(kv_types); i++)
+            TRY(answer_of(model_dir, a ? IG_LM_EXACT : IG_LM_INT8, kv_types[i], !a && !i, &out));
     buf_str(&out, "\n]}\n");
     TRY(buf_status(&out));
     return file_write_atomic(path.data, out.data, out.n, 0644);

@@ -8,7 +8,8 @@
 #include "ingot/device.h"
 #include "server/stage.h"
 
-static bool refuse(api_error *e, int http, const char *type, const char *code, const char *param, const char *text)
+static bool refuse(api_error *e, int http, const char *type, const char *code, const char *param,
+                   const char *text)
 {
     api_error_set(e, http, type, code, param, "%s", text);
     return false;
@@ -22,11 +23,16 @@ static bool check_queue(server *sv, api_error *e)
     memcpy(dead, sv->dead, sizeof dead);
     lock_drop(&sv->lock);
     if (*dead) {
-        api_error_set(e, 503, "server_error", "audit_log_unavailable", NULL, "the audit log cannot be written (%s): no request is admitted", dead);
+        api_error_set(e, 503, "server_error", "audit_log_unavailable", NULL,
+                      "the audit log cannot be written (%s): no request is admitted", dead);
         return false;
     }
-    if (draining) return refuse(e, 503, "server_error", "shutting_down", NULL, "the server is shutting down: ask another one");
-    if (full) return refuse(e, 429, "rate_limit_error", "queue_full", NULL, "the queue is full: try again in a few seconds");
+    if (draining)
+        return refuse(e, 503, "server_error", "shutting_down", NULL,
+                      "the server is shutting down: ask another one");
+    if (full)
+        return refuse(e, 429, "rate_limit_error", "queue_full", NULL,
+                      "the queue is full: try again in a few seconds");
     return true;
 }
 
@@ -34,15 +40,18 @@ bool stage_admit(server *sv, request *r, api_error *ret_error)
 {
     const served *m = &sv->model;
     if (r->api.model.n && !str_eq(r->api.model, str_of(m->name))) {
-        api_error_set(ret_error, 404, "invalid_request_error", "model_not_found", "model", "there is no model '%.*s' here; this server has '%s'",
+        api_error_set(ret_error, 404, "invalid_request_error", "model_not_found", "model",
+                      "there is no model '%.*s' here; this server has '%s'",
                       (int)(r->api.model.n < 100 ? r->api.model.n : 100), r->api.model.p, m->name);
         return false;
     }
     r->max_tokens = r->api.max_tokens ? r->api.max_tokens : sv->config.number[SET_max_tokens];
     if (r->max_tokens >= m->facts.context) {
         if (r->api.max_tokens) {
-            api_error_set(ret_error, 400, "invalid_request_error", "context_length_exceeded", "max_tokens",
-                          "'max_tokens' %lld leaves no room for a prompt in a context of %lld tokens", (long long)r->max_tokens, (long long)m->facts.context);
+            api_error_set(
+                ret_error, 400, "invalid_request_error", "context_length_exceeded", "max_tokens",
+                "'max_tokens' %lld leaves no room for a prompt in a context of %lld tokens",
+                (long long)r->max_tokens, (long long)m->facts.context);
             return false;
         }
         r->max_tokens = m->facts.context / 2;
@@ -68,10 +77,7 @@ static ig_status choose_seed(server *sv, request *r, event *e)
     return IG_OK;
 }
 
-static float or_one(float v)
-{
-    return v == 0 ? 1 : v;
-}
+static float or_one(float v) { return v == 0 ? 1 : v; }
 
 ig_status stage_admit_event(server *sv, request *r, event *e, char storage[8][32])
 {

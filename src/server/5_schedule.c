@@ -19,9 +19,11 @@ static char *dump(const json_t *v)
 static ig_status chat_prompt(request *r)
 {
     char *messages = dump(r->api.messages), *kwargs = r->api.kwargs ? dump(r->api.kwargs) : NULL;
-    ig_status s = messages && (kwargs || !r->api.kwargs) ? IG_OK : ig_fail(IG_ENOMEM, "out of memory");
+    ig_status s =
+        messages && (kwargs || !r->api.kwargs) ? IG_OK : ig_fail(IG_ENOMEM, "out of memory");
     ig_lm_chat_options o = {.date = r->date, .kwargs_json = kwargs};
-    if (s == IG_OK) s = ig_lm_prompt_chat(r->sv->model.lm, messages, strlen(messages), &o, &r->prompt);
+    if (s == IG_OK)
+        s = ig_lm_prompt_chat(r->sv->model.lm, messages, strlen(messages), &o, &r->prompt);
     free(messages);
     free(kwargs);
     return s;
@@ -33,7 +35,8 @@ static ig_status ids_prompt(request *r)
     AUTO(mem_ptr) memory = mem_calloc(n + 1, sizeof(int32_t));
     int32_t *ids = memory;
     if (!ids) return IG_ENOMEM;
-    for (size_t i = 0; i < n; i++) ids[i] = (int32_t)json_integer_value(json_array_get(r->api.prompt, i));
+    for (size_t i = 0; i < n; i++)
+        ids[i] = (int32_t)json_integer_value(json_array_get(r->api.prompt, i));
     return ig_lm_prompt_tokens(r->sv->model.lm, ids, (int64_t)n, &r->prompt);
 }
 
@@ -41,8 +44,8 @@ static ig_status make_prompt(request *r)
 {
     if (r->api.kind == API_CHAT) return chat_prompt(r);
     if (json_is_array(r->api.prompt)) return ids_prompt(r);
-    return ig_lm_prompt_text(r->sv->model.lm, json_string_value(r->api.prompt), json_string_length(r->api.prompt),
-                             IG_LM_ADD_SPECIAL, &r->prompt);
+    return ig_lm_prompt_text(r->sv->model.lm, json_string_value(r->api.prompt),
+                             json_string_length(r->api.prompt), IG_LM_ADD_SPECIAL, &r->prompt);
 }
 
 bool stage_schedule_prepare(server *sv, request *r, api_error *ret_error)
@@ -51,24 +54,30 @@ bool stage_schedule_prepare(server *sv, request *r, api_error *ret_error)
     ig_status s = make_prompt(r);
     if (s != IG_OK) {
         bool client = s == IG_EINVAL || s == IG_EFORMAT || s == IG_ELIMIT || s == IG_EUNSUPPORTED;
-        api_error_set(ret_error, client ? 400 : 500, client ? "invalid_request_error" : "server_error", client ? "invalid_prompt" : "internal_error",
+        api_error_set(ret_error, client ? 400 : 500,
+                      client ? "invalid_request_error" : "server_error",
+                      client ? "invalid_prompt" : "internal_error",
                       r->api.kind == API_CHAT ? "messages" : "prompt", "%s", ig_error_message());
         return false;
     }
     ig_lm_prompt_ids(r->prompt, &n);
     if (ig_lm_fits(sv->model.lm, n, r->max_tokens) == IG_OK) return true;
-    if (!r->api.max_tokens && n < sv->model.facts.context) {        /* the default gives way to the prompt */
+    if (!r->api.max_tokens &&
+        n < sv->model.facts.context) { /* the default gives way to the prompt */
         r->max_tokens = sv->model.facts.context - n;
         if (ig_lm_fits(sv->model.lm, n, r->max_tokens) == IG_OK) return true;
     }
-    api_error_set(ret_error, 400, "invalid_request_error", "context_length_exceeded", r->api.kind == API_CHAT ? "messages" : "prompt", "%s", ig_error_message());
+    api_error_set(ret_error, 400, "invalid_request_error", "context_length_exceeded",
+                  r->api.kind == API_CHAT ? "messages" : "prompt", "%s", ig_error_message());
     return false;
 }
 
 static ig_status start_choice(server *sv, request *r, int i)
 {
     choice *c = &r->choice[i];
-    ig_lm_session_spec spec = {.max_new = r->max_tokens, .sampling = r->api.sampling, .tenant = r->key ? r->key->tenant : NULL};
+    ig_lm_session_spec spec = {.max_new = r->max_tokens,
+                               .sampling = r->api.sampling,
+                               .tenant = r->key ? r->key->tenant : NULL};
     spec.prompt = ig_lm_prompt_ids(r->prompt, &spec.n_prompt);
     spec.sampling.seed = r->seed;
     spec.sampling.choice = (uint32_t)i;
@@ -101,16 +110,21 @@ started stage_schedule_start(server *sv, request *r, const audit_token *token)
         c->stream = NULL;
     }
     if (s == IG_EBUSY) return START_LATER;
-    api_error_set(&r->error, s == IG_EINVAL || s == IG_ELIMIT ? 400 : 500, s == IG_EINVAL || s == IG_ELIMIT ? "invalid_request_error" : "server_error",
-                  s == IG_EINVAL || s == IG_ELIMIT ? "invalid_value" : "internal_error", NULL, "%s", ig_error_message());
+    api_error_set(&r->error, s == IG_EINVAL || s == IG_ELIMIT ? 400 : 500,
+                  s == IG_EINVAL || s == IG_ELIMIT ? "invalid_request_error" : "server_error",
+                  s == IG_EINVAL || s == IG_ELIMIT ? "invalid_value" : "internal_error", NULL, "%s",
+                  ig_error_message());
     return START_REFUSED;
 }
 
-int32_t stage_schedule_form(server *sv, request *const *running, int32_t n_running, ig_lm_feed *feeds, step_row *rows)
+int32_t stage_schedule_form(server *sv, request *const *running, int32_t n_running,
+                            ig_lm_feed *feeds, step_row *rows)
 {
-    int32_t n = 0, budget = (int32_t)sv->config.number[SET_step_tokens], max = (int32_t)sv->config.number[SET_sessions];
+    int32_t n = 0, budget = (int32_t)sv->config.number[SET_step_tokens],
+            max = (int32_t)sv->config.number[SET_sessions];
     if (max > budget) max = budget;
-    for (int32_t i = 0; i < n_running; i++) n = stage_decode_rows(sv, running[i], feeds, rows, n, max);
+    for (int32_t i = 0; i < n_running; i++)
+        n = stage_decode_rows(sv, running[i], feeds, rows, n, max);
     budget -= n;
     for (int32_t i = 0; i < n_running && budget > 0; i++) {
         int32_t before = n;

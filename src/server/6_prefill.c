@@ -14,7 +14,8 @@ static bool in_prompt(const choice *c)
     return n_out == 0 && ig_lm_session_pending(c->session) > 0;
 }
 
-int32_t stage_prefill_rows(server *sv, request *r, int32_t budget, ig_lm_feed *feeds, step_row *rows, int32_t n, int32_t max)
+int32_t stage_prefill_rows(server *sv, request *r, int32_t budget, ig_lm_feed *feeds,
+                           step_row *rows, int32_t n, int32_t max)
 {
     (void)sv;
     for (int i = 0; i < r->api.n && n < max && budget > 0; i++) {

@@ -5,7 +5,8 @@
  * touches  sessions (engine thread). Limit: memory bandwidth: every step reads all weights once. */
 #include "server/stage.h"
 
-int32_t stage_decode_rows(server *sv, request *r, ig_lm_feed *feeds, step_row *rows, int32_t n, int32_t max)
+int32_t stage_decode_rows(server *sv, request *r, ig_lm_feed *feeds, step_row *rows, int32_t n,
+                          int32_t max)
 {
     (void)sv;
     for (int i = 0; i < r->api.n && n < max; i++) {
@@ -25,5 +26,5 @@ void stage_decode_took(server *sv, int32_t n_tokens, int64_t us)
     stage_counters *c = &sv->stage[STAGE_DECODE];
     stage_count(&c->units, n_tokens);
     stage_count(&c->us, us);
-    stage_count(&c->n_out, 1);     /* steps that decoded */
+    stage_count(&c->n_out, 1); /* steps that decoded */
 }

@@ -13,7 +13,8 @@ static int64_t find_stop(const request *r, const buf *held)
 {
     int64_t first = -1;
     for (int32_t i = 0; i < r->api.n_stops; i++) {
-        const char *at = held->n ? memmem(held->data, held->n, r->api.stops[i].p, r->api.stops[i].n) : NULL;
+        const char *at =
+            held->n ? memmem(held->data, held->n, r->api.stops[i].p, r->api.stops[i].n) : NULL;
         if (at && (first < 0 || at - held->data < first)) first = at - held->data;
     }
     return first;
@@ -57,7 +58,8 @@ static ig_status take_token(request *r, int i, const ig_lm_result *result, buf *
     choice *c = &r->choice[i];
     const char *text;
     size_t n;
-    if (r->sv->config.number[SET_trace_logits] && result->logits) sha256_add(&c->trace, result->logits, (size_t)r->sv->model.facts.vocab * sizeof(float));
+    if (r->sv->config.number[SET_trace_logits] && result->logits)
+        sha256_add(&c->trace, result->logits, (size_t)r->sv->model.facts.vocab * sizeof(float));
     if (r->api.logprobs) {
         answer_logprob(r, result, !r->api.stream && c->logprobs.n, entry);
         if (!r->api.stream) buf_add(&c->logprobs, entry->data, entry->n);
@@ -75,7 +77,8 @@ bool stage_deliver(server *sv, request *r, int i, const ig_lm_result *result, ap
     buf_init(&entry, (size_t)1 << 20);
     stage_count(&sv->stage[STAGE_DELIVER].n_in, 1);
     if (take_token(r, i, result, &entry) != IG_OK) {
-        api_error_set(ret_error, 500, "server_error", "internal_error", NULL, "%s", ig_error_message());
+        api_error_set(ret_error, 500, "server_error", "internal_error", NULL, "%s",
+                      ig_error_message());
         return false;
     }
     str logprobs = {entry.data ? entry.data : "", r->api.stream ? entry.n : 0};

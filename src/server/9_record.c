@@ -36,10 +36,12 @@ static ig_status add_answers(request *r, event *e)
         const choice *c = &r->choice[i];
         char name[24];
         snprintf(name, sizeof name, "out.%d", i);
-        TRY(commit_make(&r->secret, name, c->text.data ? c->text.data : "", c->text.n, out[i].commit));
+        TRY(commit_make(&r->secret, name, c->text.data ? c->text.data : "", c->text.n,
+                        out[i].commit));
         out[i].n = (int64_t)c->text.n;
         snprintf(name, sizeof name, "tout.%d", i);
-        TRY(commit_make_ids(&r->secret, name, (const uint32_t *)c->ids, (size_t)c->n_ids, tout[i].commit));
+        TRY(commit_make_ids(&r->secret, name, (const uint32_t *)c->ids, (size_t)c->n_ids,
+                            tout[i].commit));
         tout[i].n = c->n_ids;
     }
     event_commits(e, EV_DONE_OUT, out, (size_t)r->api.n);
@@ -52,7 +54,8 @@ static ig_status add_trace(request *r, event *e)
 {
     uint8_t all[API_MAX_CHOICES * SHA256_N], commit[SHA256_N];
     if (!r->sv->config.number[SET_trace_logits] || !r->t_start) return IG_OK;
-    for (int i = 0; i < r->api.n; i++) memcpy(all + i * SHA256_N, r->choice[i].trace_digest, SHA256_N);
+    for (int i = 0; i < r->api.n; i++)
+        memcpy(all + i * SHA256_N, r->choice[i].trace_digest, SHA256_N);
     TRY(commit_make(&r->secret, "trace", all, (size_t)r->api.n * SHA256_N, commit));
     event_hex(e, EV_DONE_EXEC_TRACE, commit);
     return IG_OK;
@@ -62,8 +65,12 @@ ig_status stage_record_event(server *sv, request *r, event *e)
 {
     event_init(e, EVENT_DONE);
     event_str(e, EV_DONE_STATUS, outcome_names[r->outcome]);
-    event_str(e, EV_DONE_FINISH, r->outcome == OUTCOME_OK ? answer_finish_name(r->choice[0].finish) : "none");
-    event_int(e, EV_DONE_HTTP, r->error.http && !r->started ? r->error.http : r->outcome == OUTCOME_CANCELLED && !r->started ? 0 : 200);
+    event_str(e, EV_DONE_FINISH,
+              r->outcome == OUTCOME_OK ? answer_finish_name(r->choice[0].finish) : "none");
+    event_int(e, EV_DONE_HTTP,
+              r->error.http && !r->started                     ? r->error.http
+              : r->outcome == OUTCOME_CANCELLED && !r->started ? 0
+                                                               : 200);
     if (r->error.http) event_str(e, EV_DONE_ERR, r->error.code);
     TRY(add_prompt(r, e));
     if (r->t_start) {
@@ -99,14 +106,16 @@ static ig_status make_receipt(request *r, buf *ret_receipt)
     open[n++] = (receipt_opening){"in.ids", ids, (size_t)n_ids * sizeof *ids};
     for (int i = 0; i < r->api.n; i++) {
         snprintf(names[i], sizeof names[i], "tout.%d", i);
-        open[n++] = (receipt_opening){names[i], r->choice[i].ids, (size_t)r->choice[i].n_ids * sizeof(int32_t)};
+        open[n++] = (receipt_opening){names[i], r->choice[i].ids,
+                                      (size_t)r->choice[i].n_ids * sizeof(int32_t)};
     }
     return audit_receipt(r->sv->log, r->done.index, &r->secret, open, n, ret_receipt);
 }
 
 static void last_chunks(request *r, str proof, buf *out)
 {
-    for (int i = 0; i < r->api.n; i++) answer_finish_chunk(r, i, i == r->api.n - 1 ? proof : (str){"", 0}, out);
+    for (int i = 0; i < r->api.n; i++)
+        answer_finish_chunk(r, i, i == r->api.n - 1 ? proof : (str){"", 0}, out);
     if (r->api.include_usage) answer_usage_chunk(r, out);
     buf_str(out, "data: [DONE]\n\n");
 }
@@ -130,9 +139,11 @@ void stage_record_answer(server *sv, request *r)
     buf_init(&out, (size_t)512 << 20);
     buf_init(&proof, RECEIPT_MAX);
     if (r->outcome == OUTCOME_OK && !r->recorded)
-        api_error_set(&r->error, 500, "server_error", "audit_log_unavailable", NULL, "the completion could not be recorded, so the answer is withheld");
+        api_error_set(&r->error, 500, "server_error", "audit_log_unavailable", NULL,
+                      "the completion could not be recorded, so the answer is withheld");
     else if (r->outcome == OUTCOME_OK && make_receipt(r, &proof) != IG_OK)
-        api_error_set(&r->error, 500, "server_error", "receipt_unavailable", NULL, "the receipt could not be written: %s", ig_error_message());
+        api_error_set(&r->error, 500, "server_error", "receipt_unavailable", NULL,
+                      "the receipt could not be written: %s", ig_error_message());
     if (r->error.http) {
         answer_error(r);
     } else if (r->outcome == OUTCOME_OK && r->api.stream) {

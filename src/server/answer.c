@@ -4,7 +4,8 @@
 
 static void head(const request *r, const char *object, buf *out)
 {
-    buf_printf(out, "{\"id\":\"%s\",\"object\":\"%s\",\"created\":%lld,\"model\":", r->id, object, (long long)r->created);
+    buf_printf(out, "{\"id\":\"%s\",\"object\":\"%s\",\"created\":%lld,\"model\":", r->id, object,
+               (long long)r->created);
     buf_json_string(out, r->sv->model.name, strlen(r->sv->model.name));
     buf_printf(out, ",\"system_fingerprint\":\"%s\",\"choices\":[", r->sv->model.fingerprint);
 }
@@ -32,7 +33,8 @@ static void logprobs_part(const request *r, str entries, buf *out)
 }
 
 /* One choice of a chunk. `delta` NULL: the finishing chunk. */
-static void chunk_choice(const request *r, int i, const str *delta, bool role, str logprobs, buf *out)
+static void chunk_choice(const request *r, int i, const str *delta, bool role, str logprobs,
+                         buf *out)
 {
     const choice *c = &r->choice[i];
     buf_printf(out, "{\"index\":%d,", i);
@@ -50,14 +52,13 @@ static void chunk_choice(const request *r, int i, const str *delta, bool role, s
     }
     buf_str(out, ",\"logprobs\":");
     logprobs_part(r, logprobs, out);
-    if (delta) buf_str(out, ",\"finish_reason\":null}");
-    else buf_printf(out, ",\"finish_reason\":\"%s\"}", answer_finish_name(c->finish));
+    if (delta)
+        buf_str(out, ",\"finish_reason\":null}");
+    else
+        buf_printf(out, ",\"finish_reason\":\"%s\"}", answer_finish_name(c->finish));
 }
 
-static void close_chunk(buf *out)
-{
-    buf_str(out, "}\n\n");
-}
+static void close_chunk(buf *out) { buf_str(out, "}\n\n"); }
 
 void answer_open_chunk(const request *r, int i, buf *out)
 {
@@ -82,9 +83,11 @@ void answer_text_chunk(const request *r, int i, str text, str logprobs, buf *out
 static void audit_part(const request *r, str proof, buf *out)
 {
     if (!proof.n) return;
-    buf_printf(out, ",\"audit\":{\"id\":\"%s\",\"origin\":\"%s\",\"admit\":%llu,\"done\":%llu,\"receipt\":", r->id,
-               audit_log_vkey(r->sv->log)->name, (unsigned long long)audit_token_ref(r->token)->index,
-               (unsigned long long)r->done.index);
+    buf_printf(
+        out,
+        ",\"audit\":{\"id\":\"%s\",\"origin\":\"%s\",\"admit\":%llu,\"done\":%llu,\"receipt\":",
+        r->id, audit_log_vkey(r->sv->log)->name,
+        (unsigned long long)audit_token_ref(r->token)->index, (unsigned long long)r->done.index);
     buf_json_string(out, proof.p, proof.n);
     buf_char(out, '}');
 }
@@ -113,9 +116,11 @@ static void usage(const request *r, buf *out)
 {
     int64_t prompt, completion;
     answer_usage_counts(r, &prompt, &completion);
-    buf_printf(out, "\"usage\":{\"prompt_tokens\":%lld,\"completion_tokens\":%lld,\"total_tokens\":%lld,"
-                    "\"prompt_tokens_details\":{\"cached_tokens\":%lld}}",
-               (long long)prompt, (long long)completion, (long long)(prompt + completion), (long long)r->n_cached);
+    buf_printf(out,
+               "\"usage\":{\"prompt_tokens\":%lld,\"completion_tokens\":%lld,\"total_tokens\":%lld,"
+               "\"prompt_tokens_details\":{\"cached_tokens\":%lld}}",
+               (long long)prompt, (long long)completion, (long long)(prompt + completion),
+               (long long)r->n_cached);
 }
 
 void answer_usage_chunk(const request *r, buf *out)
@@ -137,9 +142,11 @@ void answer_error_chunk(const api_error *e, buf *out)
 static void body_choice(const request *r, int i, buf *out)
 {
     const choice *c = &r->choice[i];
-    str text = {c->text.data ? c->text.data : "", c->text.n}, entries = {c->logprobs.data ? c->logprobs.data : "", c->logprobs.n};
+    str text = {c->text.data ? c->text.data : "", c->text.n},
+        entries = {c->logprobs.data ? c->logprobs.data : "", c->logprobs.n};
     buf_printf(out, "%s{\"index\":%d,", i ? "," : "", i);
-    buf_str(out, r->api.kind == API_CHAT ? "\"message\":{\"role\":\"assistant\",\"content\":" : "\"text\":");
+    buf_str(out, r->api.kind == API_CHAT ? "\"message\":{\"role\":\"assistant\",\"content\":"
+                                         : "\"text\":");
     buf_json_string(out, text.p, text.n);
     if (r->api.kind == API_CHAT) buf_str(out, ",\"refusal\":null}");
     buf_str(out, ",\"logprobs\":");
@@ -169,8 +176,10 @@ static void token_part(const request *r, int32_t id, float logprob, buf *out)
     while (shown < n) {
         uint32_t cp;
         size_t k = utf8_decode(bytes + shown, n - shown, &cp);
-        if (k) buf_add(&text, bytes + shown, k);
-        else buf_str(&text, "\xef\xbf\xbd");
+        if (k)
+            buf_add(&text, bytes + shown, k);
+        else
+            buf_str(&text, "\xef\xbf\xbd");
         shown += k ? k : 1;
     }
     buf_str(out, "\"token\":");

@@ -16,6 +16,6 @@ void answer_error_chunk(const api_error *e, buf *out);
 void answer_body(const request *r, str proof, buf *out);
 /* One entry of logprobs for a token; comma first when `more`. */
 void answer_logprob(const request *r, const ig_lm_result *result, bool more, buf *out);
-const char *answer_finish_name(ig_lm_finish f);    /* "stop", "length" */
+const char *answer_finish_name(ig_lm_finish f); /* "stop", "length" */
 void answer_usage_counts(const request *r, int64_t *ret_prompt, int64_t *ret_completion);
 #endif

@@ -10,12 +10,13 @@
 #define MAX_OBJECTS 256
 #define MAX_OBJECT_BYTES ((size_t)1 << 32)
 
-typedef struct object_list { char line[MAX_OBJECTS][256]; int n; ig_status status; } object_list;
+typedef struct object_list {
+    char line[MAX_OBJECTS][256];
+    int n;
+    ig_status status;
+} object_list;
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(a, b);
-}
+static int by_text(const void *a, const void *b) { return strcmp(a, b); }
 
 static ig_status add_file(object_list *l, const char *path)
 {
@@ -23,7 +24,8 @@ static ig_status add_file(object_list *l, const char *path)
     uint8_t digest[SHA256_N];
     char hex[65];
     const char *slash = strrchr(path, '/');
-    if (l->n == MAX_OBJECTS) return ig_fail(IG_ELIMIT, "more than %d loaded libraries", MAX_OBJECTS);
+    if (l->n == MAX_OBJECTS)
+        return ig_fail(IG_ELIMIT, "more than %d loaded libraries", MAX_OBJECTS);
     TRY(file_map_open(path, MAX_OBJECT_BYTES, &m));
     sha256(m.bytes, m.n_bytes, digest);
     for (int i = 0; i < SHA256_N; i++) snprintf(hex + 2 * i, 3, "%02x", digest[i]);
@@ -35,7 +37,7 @@ static int on_object(struct dl_phdr_info *info, size_t size, void *user)
 {
     object_list *l = user;
     (void)size;
-    if (!*info->dlpi_name || *info->dlpi_name != '/') return 0;   /* the program itself, the vdso */
+    if (!*info->dlpi_name || *info->dlpi_name != '/') return 0; /* the program itself, the vdso */
     l->status = add_file(l, info->dlpi_name);
     return l->status != IG_OK;
 }
@@ -70,7 +72,8 @@ void build_cpu(char *out, size_t cap)
         ig_error_clear();
         return;
     }
-    const char *at = text.data ? strstr(text.data, "model name") : NULL, *colon = at ? strchr(at, ':') : NULL;
+    const char *at = text.data ? strstr(text.data, "model name") : NULL,
+               *colon = at ? strchr(at, ':') : NULL;
     size_t n = 0;
     for (const char *p = colon ? colon + 2 : ""; *p && *p != '\n' && n + 1 < cap && n < 120; p++)
         if (*p >= ' ' && *p < 127 && *p != '"' && *p != '\\') out[n++] = *p;

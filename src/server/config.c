@@ -54,8 +54,8 @@ static ig_status check(const setting_info *s, const char *value, int64_t *ret_nu
 {
     *ret_number = 0;
     if (s->kind == 'n' && !str_int(str_of(value), s->lo, s->hi, ret_number))
-        return ig_fail(IG_EINVAL, "%s: '%s' is not a whole number between %lld and %lld", s->name, value, (long long)s->lo,
-                       (long long)s->hi);
+        return ig_fail(IG_EINVAL, "%s: '%s' is not a whole number between %lld and %lld", s->name,
+                       value, (long long)s->lo, (long long)s->hi);
     if (s->choices && !in_choices(s->choices, value))
         return ig_fail(IG_EINVAL, "%s: '%s' is not one of %s", s->name, value, s->choices);
     if (s->kind == 'f') *ret_number = !strcmp(value, "true");
@@ -77,7 +77,8 @@ ig_status config_set(config *c, const char *name, const char *value, origin from
         c->from[i] = from;
         return IG_OK;
     }
-    return ig_fail(IG_EINVAL, "%s: there is no such setting; `ingot serve --help` lists them", name);
+    return ig_fail(IG_EINVAL, "%s: there is no such setting; `ingot serve --help` lists them",
+                   name);
 }
 
 static str trim(str s)
@@ -91,7 +92,8 @@ static ig_status set_line(config *c, const char *path, int line, str text)
 {
     const char *equals = memchr(text.p, '=', text.n);
     if (!equals) return ig_fail(IG_EFORMAT, "%s:%d: expected name = value", path, line);
-    str name = trim((str){text.p, (size_t)(equals - text.p)}), value = trim((str){equals + 1, (size_t)(text.p + text.n - equals - 1)});
+    str name = trim((str){text.p, (size_t)(equals - text.p)}),
+        value = trim((str){equals + 1, (size_t)(text.p + text.n - equals - 1)});
     AUTO(mem_str) n = mem_calloc(1, name.n + 1);
     AUTO(mem_str) v = mem_calloc(1, value.n + 1);
     if (!n || !v) return IG_ENOMEM;
@@ -119,7 +121,8 @@ void config_print(const config *c, buf *out)
 {
     static const char *const origins[] = {"default", "file", "environment", "flag"};
     for (int i = 0; i < N_SETTINGS; i++)
-        buf_printf(out, "%-16s = %-24s # %s\n", config_table[i].name, c->text[i], origins[c->from[i]]);
+        buf_printf(out, "%-16s = %-24s # %s\n", config_table[i].name, c->text[i],
+                   origins[c->from[i]]);
 }
 
 void config_digest(const config *c, uint8_t out[SHA256_N])

@@ -20,15 +20,19 @@ typedef enum setting {
 typedef enum origin { ORIGIN_DEFAULT, ORIGIN_FILE, ORIGIN_ENVIRONMENT, ORIGIN_FLAG } origin;
 
 typedef struct config {
-    char *text[N_SETTINGS];    /* owned: the value as text, always there */
-    int64_t number[N_SETTINGS];/* NUMBER: the value; FLAG: 0 or 1 */
+    char *text[N_SETTINGS];     /* owned: the value as text, always there */
+    int64_t number[N_SETTINGS]; /* NUMBER: the value; FLAG: 0 or 1 */
     origin from[N_SETTINGS];
 } config;
 
-typedef struct setting_info { const char *name, *dflt, *choices, *doc; int64_t lo, hi; char kind; } setting_info;   /* kind: t c n f */
+typedef struct setting_info {
+    const char *name, *dflt, *choices, *doc;
+    int64_t lo, hi;
+    char kind;
+} setting_info; /* kind: t c n f */
 extern const setting_info config_table[N_SETTINGS];
 
-IG_MUST_USE ig_status config_init(config *ret_config);            /* all defaults */
+IG_MUST_USE ig_status config_init(config *ret_config); /* all defaults */
 void config_free(config *c);
 static inline void config_auto(config *c) { config_free(c); }
 /* Sets by name ("kv_tokens" or "kv-tokens"); a value of lower origin than the present one is ignored. */

@@ -13,11 +13,14 @@
 
 typedef enum part { PART_RAW, PART_CODES, PART_SCALES, PART_BIASES } part;
 
-typedef struct choice { int bits, group; bool native; } choice;   /* of one source tensor; bits 0: raw */
+typedef struct choice {
+    int bits, group;
+    bool native;
+} choice; /* of one source tensor; bits 0: raw */
 
 typedef struct target {
-    st_tensor st;            /* name owned here */
-    int64_t from;            /* source tensor */
+    st_tensor st; /* name owned here */
+    int64_t from; /* source tensor */
     part part;
     int32_t shard;
 } target;
@@ -26,11 +29,11 @@ typedef struct conversion {
     const source *s;
     const convert_options *o;
     const char *dir;
-    choice *choice;          /* owned, one per source tensor */
-    target *t;               /* owned */
+    choice *choice; /* owned, one per source tensor */
+    target *t;      /* owned */
     int64_t n;
     int64_t n_shards;
-    int64_t total, written;  /* bytes */
+    int64_t total, written; /* bytes */
 } conversion;
 
 static void conversion_auto(conversion *c)
@@ -71,10 +74,12 @@ static choice choose(const conversion *c, const source_tensor *t)
     int fits = group;
     while (fits >= 32 && t->k % fits) fits /= 2;
     if (fits < 32) {
-        note(c, "%s: rows of %lld elements are not whole groups of 32: kept at 16 bits", path, t->k, 0, 0);
+        note(c, "%s: rows of %lld elements are not whole groups of 32: kept at 16 bits", path, t->k,
+             0, 0);
         return (choice){0};
     }
-    if (fits != group) note(c, "%s: rows of %lld elements: group %d instead of %d", path, t->k, fits, group);
+    if (fits != group)
+        note(c, "%s: rows of %lld elements: group %d instead of %d", path, t->k, fits, group);
     if (bits == t->affine_bits && fits == 32) return (choice){bits, 32, true};
     return (choice){bits, fits, false};
 }
@@ -90,7 +95,8 @@ static ig_dtype raw_dtype(const conversion *c, const source_tensor *t)
     return t->is_matrix && c->o->bits == 16 && t->dtype == IG_F32 ? IG_BF16 : t->dtype;
 }
 
-static ig_status add_target(conversion *c, int64_t from, part p, const char *suffix, ig_dtype dtype, int64_t n, int64_t k)
+static ig_status add_target(conversion *c, int64_t from, part p, const char *suffix, ig_dtype dtype,
+                            int64_t n, int64_t k)
 {
     const source_tensor *t = source_at(c->s, from);
     target *x = &c->t[c->n++];
@@ -105,7 +111,8 @@ static ig_status add_target(conversion *c, int64_t from, part p, const char *suf
     x->st.ndim = t->ndim;
     x->st.dim[0] = n;
     if (t->ndim == 2) x->st.dim[1] = k;
-    if (!mem_mul((size_t)n, (size_t)k, &x->st.n_bytes) || !mem_mul(x->st.n_bytes, ig_dtype_size(dtype), &x->st.n_bytes))
+    if (!mem_mul((size_t)n, (size_t)k, &x->st.n_bytes) ||
+        !mem_mul(x->st.n_bytes, ig_dtype_size(dtype), &x->st.n_bytes))
         return ig_fail(IG_EFORMAT, "tensor %s: its size overflows", t->name);
     c->total += (int64_t)x->st.n_bytes;
     return IG_OK;
@@ -169,7 +176,8 @@ static ig_status put(writer *w, const st_tensor *to, int64_t row, const void *p,
     return IG_OK;
 }
 
-static ig_status put_raw(writer *w, const target *to, const source_tensor *t, int64_t row, int64_t n, float *block)
+static ig_status put_raw(writer *w, const target *to, const source_tensor *t, int64_t row,
+                         int64_t n, float *block)
 {
     size_t n_bytes = (size_t)(n * t->k) * ig_dtype_size(to->st.dtype);
     if (to->st.dtype == t->dtype) {
@@ -178,12 +186,14 @@ static ig_status put_raw(writer *w, const target *to, const source_tensor *t, in
     }
     const void *data;
     TRY(source_rows(w->c->s, to->from, row, n, block));
-    ig_array wide = ig_array_adopt(block, (size_t)(n * t->k) * sizeof *block, IG_F32, (int64_t[]){n, t->k}, 2, NULL, NULL);
+    ig_array wide = ig_array_adopt(block, (size_t)(n * t->k) * sizeof *block, IG_F32,
+                                   (int64_t[]){n, t->k}, 2, NULL, NULL);
     TRY(ig_data(ig_astype(wide, to->st.dtype), &data));
     return put(w, &to->st, row, data, n_bytes);
 }
 
-static ig_status put_native(writer *w, const target *to, const source_tensor *t, int64_t row, int64_t n, float *block)
+static ig_status put_native(writer *w, const target *to, const source_tensor *t, int64_t row,
+                            int64_t n, float *block)
 {
     int64_t groups = n * t->k / 32, code_bytes = n * t->k * t->affine_bits / 8;
     uint16_t *scales = (uint16_t *)block, *biases = scales + groups;
@@ -194,11 +204,13 @@ static ig_status put_native(writer *w, const target *to, const source_tensor *t,
     return put(w, &to[2].st, row, biases, (size_t)groups * sizeof *biases);
 }
 
-static ig_status put_quantised(writer *w, const target *to, const source_tensor *t, int64_t row, int64_t n, float *block)
+static ig_status put_quantised(writer *w, const target *to, const source_tensor *t, int64_t row,
+                               int64_t n, float *block)
 {
     choice q = w->c->choice[to->from];
     TRY(source_rows(w->c->s, to->from, row, n, block));
-    ig_array wide = ig_array_adopt(block, (size_t)(n * t->k) * sizeof *block, IG_F32, (int64_t[]){n, t->k}, 2, NULL, NULL);
+    ig_array wide = ig_array_adopt(block, (size_t)(n * t->k) * sizeof *block, IG_F32,
+                                   (int64_t[]){n, t->k}, 2, NULL, NULL);
     ig_quantized x = ig_quantize(ig_astype(wide, scale_dtype(t, q)), q.group, q.bits);
     const ig_array parts[] = {x.codes, x.scales, x.biases};
     TRY(ig_eval(parts, 3));
@@ -216,7 +228,7 @@ static ig_status put_block(writer *w, const target *to, int64_t row, int64_t n, 
     const source_tensor *t = source_at(w->c->s, to->from);
     choice q = w->c->choice[to->from];
     ig_scope *scope = ig_scope_open();
-    ig_status s = !q.bits ? put_raw(w, to, t, row, n, block)
+    ig_status s = !q.bits    ? put_raw(w, to, t, row, n, block)
                   : q.native ? put_native(w, to, t, row, n, block)
                              : put_quantised(w, to, t, row, n, block);
     ig_status closed = ig_scope_close(scope);
@@ -228,8 +240,8 @@ static ig_status fill(writer *w, const target *to, float *block)
     const source_tensor *t = source_at(w->c->s, to->from);
     int64_t step = BLOCK_ELEMENTS / t->k;
     if (step < 1)
-        return ig_fail(IG_ELIMIT, "tensor %s: rows of %lld elements are longer than %lld", t->name, (long long)t->k,
-                       (long long)BLOCK_ELEMENTS);
+        return ig_fail(IG_ELIMIT, "tensor %s: rows of %lld elements are longer than %lld", t->name,
+                       (long long)t->k, (long long)BLOCK_ELEMENTS);
     for (int64_t row = 0; row < t->n; row += step) {
         int64_t n = t->n - row < step ? t->n - row : step;
         TRY(put_block(w, to, row, n, block));
@@ -270,10 +282,7 @@ static ig_status shard_header(conversion *c, int64_t first, int64_t n, buf *ret_
     return IG_OK;
 }
 
-static void close_fd(int *fd)
-{
-    io_close(*fd);
-}
+static void close_fd(int *fd) { io_close(*fd); }
 
 static ig_status write_shard(conversion *c, int64_t first, int64_t n, float *block)
 {
@@ -333,8 +342,10 @@ static void add_quantization(const conversion *c, choice common, buf *b)
         if (!t->is_matrix || (q.bits == common.bits && q.group == common.group)) continue;
         buf_char(b, ',');
         buf_json_string(b, t->name, (size_t)path_length(t->name));
-        if (q.bits) buf_printf(b, ":{\"group_size\":%d,\"bits\":%d}", q.group, q.bits);
-        else buf_str(b, ":false");
+        if (q.bits)
+            buf_printf(b, ":{\"group_size\":%d,\"bits\":%d}", q.group, q.bits);
+        else
+            buf_str(b, ":false");
     }
     buf_char(b, '}');
 }
@@ -354,7 +365,7 @@ static ig_status write_config(const conversion *c)
     }
     TRY(buf_status(&q));
     if (q.n) {
-        b.n--;                                   /* the closing brace */
+        b.n--; /* the closing brace */
         buf_printf(&b, ",\"quantization\":%s,\"quantization_config\":%s}", q.data, q.data);
     }
     buf_char(&b, '\n');
@@ -362,7 +373,8 @@ static ig_status write_config(const conversion *c)
     return file_write_atomic(path.data, b.data, b.n, 0644);
 }
 
-ig_status convert_run(const source *s, const convert_options *o, const char *dir, convert_result *ret_result)
+ig_status convert_run(const source *s, const convert_options *o, const char *dir,
+                      convert_result *ret_result)
 {
     __attribute__((cleanup(conversion_auto))) conversion c = {.s = s, .o = o, .dir = dir};
     AUTO(mem_ptr) block = mem_aligned(64, (size_t)BLOCK_ELEMENTS * sizeof(float));

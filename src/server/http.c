@@ -22,7 +22,7 @@
 struct http {
     server *sv;
     struct MHD_Daemon *daemon;
-    int fd;                    /* listening socket */
+    int fd; /* listening socket */
     int port;
     char unix_path[108];
 };
@@ -32,17 +32,23 @@ typedef struct exchange {
     buf body;
     bool too_large;
     bool handled;
-    request *r;                /* the connection's reference; NULL for routes that answer at once */
+    request *r; /* the connection's reference; NULL for routes that answer at once */
 } exchange;
 
 typedef enum MHD_Result mhd_result;
 typedef mhd_result (*route_fn)(server *sv, struct MHD_Connection *c, exchange *x, const char *rest);
-typedef struct route { const char *method, *path; bool prefix, open; route_fn fn; } route;   /* open: needs no key */
+typedef struct route {
+    const char *method, *path;
+    bool prefix, open;
+    route_fn fn;
+} route; /* open: needs no key */
 
 /* --- answers at once */
-static mhd_result send_text(struct MHD_Connection *c, int status, const char *type, const char *text, size_t n)
+static mhd_result send_text(struct MHD_Connection *c, int status, const char *type,
+                            const char *text, size_t n)
 {
-    struct MHD_Response *p = MHD_create_response_from_buffer(n, (void *)text, MHD_RESPMEM_MUST_COPY);
+    struct MHD_Response *p =
+        MHD_create_response_from_buffer(n, (void *)text, MHD_RESPMEM_MUST_COPY);
     if (!p) return MHD_NO;
     MHD_add_response_header(p, "Content-Type", type);
     if (status == 401) MHD_add_response_header(p, "WWW-Authenticate", "Bearer");
@@ -66,7 +72,8 @@ static mhd_result send_error(struct MHD_Connection *c, const api_error *e)
     return send_json(c, e->http, &b);
 }
 
-static mhd_result refuse(server *sv, struct MHD_Connection *c, const char *api, const api_key *key, const api_error *e)
+static mhd_result refuse(server *sv, struct MHD_Connection *c, const char *api, const api_key *key,
+                         const api_error *e)
 {
     pipeline_denied(sv, api, key, e);
     return send_error(c, e);
@@ -117,7 +124,8 @@ static mhd_result get_model(server *sv, struct MHD_Connection *c, exchange *x, c
         model_object(sv, &b);
         return send_json(c, 200, &b);
     }
-    api_error_set(&e, 404, "invalid_request_error", "model_not_found", "model", "there is no model '%.100s' here; this server has '%s'", rest, sv->model.name);
+    api_error_set(&e, 404, "invalid_request_error", "model_not_found", "model",
+                  "there is no model '%.100s' here; this server has '%s'", rest, sv->model.name);
     return send_error(c, &e);
 }
 
@@ -138,24 +146,22 @@ static mhd_result get_audit(server *sv, struct MHD_Connection *c, exchange *x, c
     uint64_t done;
     (void)x;
     if (!pipeline_find_done(sv, rest, &done)) {
-        api_error_set(&e, 404, "invalid_request_error", "not_found", "id", "no finished request '%.64s' is remembered here; `ingot audit show` searches the whole log", rest);
+        api_error_set(
+            &e, 404, "invalid_request_error", "not_found", "id",
+            "no finished request '%.64s' is remembered here; `ingot audit show` searches the whole log",
+            rest);
         return send_error(c, &e);
     }
-    if (audit_receipt(sv->log, done, NULL, NULL, 0, &b) == IG_OK) return send_text(c, 200, "text/plain", b.data, b.n);
+    if (audit_receipt(sv->log, done, NULL, NULL, 0, &b) == IG_OK)
+        return send_text(c, 200, "text/plain", b.data, b.n);
     api_error_set(&e, 500, "server_error", "receipt_unavailable", NULL, "%s", ig_error_message());
     return send_error(c, &e);
 }
 
 /* --- routes that compute */
-static void suspend(void *conn)
-{
-    MHD_suspend_connection(conn);
-}
+static void suspend(void *conn) { MHD_suspend_connection(conn); }
 
-static void resume(void *conn)
-{
-    MHD_resume_connection(conn);
-}
+static void resume(void *conn) { MHD_resume_connection(conn); }
 
 static ssize_t read_stream(void *user, uint64_t pos, char *out, size_t cap)
 {
@@ -166,7 +172,8 @@ static ssize_t read_stream(void *user, uint64_t pos, char *out, size_t cap)
 
 static mhd_result start_stream(struct MHD_Connection *c, request *r)
 {
-    struct MHD_Response *p = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, READ_BLOCK, read_stream, r, NULL);
+    struct MHD_Response *p =
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, READ_BLOCK, read_stream, r, NULL);
     if (!p) return MHD_NO;
     MHD_add_response_header(p, "Content-Type", "text/event-stream; charset=utf-8");
     MHD_add_response_header(p, "Cache-Control", "no-cache");
@@ -180,7 +187,8 @@ static mhd_result start_stream(struct MHD_Connection *c, request *r)
 static mhd_result send_body(struct MHD_Connection *c, request *r)
 {
     lock_take(&r->lock);
-    struct MHD_Response *p = MHD_create_response_from_buffer(r->out.n, r->out.data ? r->out.data : (char *)"", MHD_RESPMEM_MUST_COPY);
+    struct MHD_Response *p = MHD_create_response_from_buffer(
+        r->out.n, r->out.data ? r->out.data : (char *)"", MHD_RESPMEM_MUST_COPY);
     int status = r->http;
     r->sent = (int64_t)r->out.n;
     lock_drop(&r->lock);
@@ -211,15 +219,18 @@ static mhd_result post(server *sv, struct MHD_Connection *c, exchange *x, api_ki
     const char *api = kind == API_CHAT ? "chat" : "completions";
     api_error e;
     api_request parsed;
-    api_key *key = keys_find(&sv->keys, MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Authorization"));
-    if (!api_parse(kind, (str){x->body.data ? x->body.data : "", x->body.n}, sv->model.facts.vocab, &parsed, &e))
+    api_key *key =
+        keys_find(&sv->keys, MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Authorization"));
+    if (!api_parse(kind, (str){x->body.data ? x->body.data : "", x->body.n}, sv->model.facts.vocab,
+                   &parsed, &e))
         return refuse(sv, c, api, key, &e);
     if (request_new(sv, kind, &x->body, &x->r) != IG_OK) {
         api_request_done(&parsed);
         api_error_set(&e, 500, "server_error", "internal_error", NULL, "%s", ig_error_message());
         return refuse(sv, c, api, key, &e);
     }
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
     x->r->api = parsed;
     x->r->key = key;
     x->r->conn = c;
@@ -234,7 +245,8 @@ static mhd_result post_chat(server *sv, struct MHD_Connection *c, exchange *x, c
     return post(sv, c, x, API_CHAT);
 }
 
-static mhd_result post_completions(server *sv, struct MHD_Connection *c, exchange *x, const char *rest)
+static mhd_result post_completions(server *sv, struct MHD_Connection *c, exchange *x,
+                                   const char *rest)
 {
     (void)rest;
     return post(sv, c, x, API_COMPLETIONS);
@@ -251,7 +263,8 @@ static const route routes[] = {
     {"POST", "/v1/completions", false, false, post_completions},
 };
 
-static mhd_result dispatch(server *sv, struct MHD_Connection *c, exchange *x, const char *method, const char *url)
+static mhd_result dispatch(server *sv, struct MHD_Connection *c, exchange *x, const char *method,
+                           const char *url)
 {
     bool known = false;
     api_error e;
@@ -262,24 +275,32 @@ static mhd_result dispatch(server *sv, struct MHD_Connection *c, exchange *x, co
         if (t->prefix ? strncmp(url, t->path, n) || !url[n] : strcmp(url, t->path)) continue;
         known = true;
         if (strcmp(head_as_get, t->method)) continue;
-        if (!t->open && sv->keys.n && !keys_find(&sv->keys, MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Authorization"))) {
-            api_error_set(&e, 401, "invalid_request_error", "invalid_api_key", NULL, "a valid API key is needed: Authorization: Bearer KEY");
+        if (!t->open && sv->keys.n &&
+            !keys_find(&sv->keys,
+                       MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Authorization"))) {
+            api_error_set(&e, 401, "invalid_request_error", "invalid_api_key", NULL,
+                          "a valid API key is needed: Authorization: Bearer KEY");
             return refuse(sv, c, "other", NULL, &e);
         }
         if (x->too_large) {
-            api_error_set(&e, 413, "invalid_request_error", "request_too_large", NULL, "the body is larger than %lld bytes", (long long)sv->config.number[SET_max_body]);
+            api_error_set(&e, 413, "invalid_request_error", "request_too_large", NULL,
+                          "the body is larger than %lld bytes",
+                          (long long)sv->config.number[SET_max_body]);
             return refuse(sv, c, "other", NULL, &e);
         }
         return t->fn(sv, c, x, url + n);
     }
-    api_error_set(&e, known ? 405 : 404, "invalid_request_error", known ? "method_not_allowed" : "not_found", NULL,
-                  known ? "%s is not possible on %.100s" : "%s %.100s: there is nothing here", method, url);
+    api_error_set(&e, known ? 405 : 404, "invalid_request_error",
+                  known ? "method_not_allowed" : "not_found", NULL,
+                  known ? "%s is not possible on %.100s" : "%s %.100s: there is nothing here",
+                  method, url);
     return send_error(c, &e);
 }
 
 /* --- libmicrohttpd's callbacks */
-static mhd_result on_access(void *user, struct MHD_Connection *c, const char *url, const char *method, const char *version,
-                            const char *data, size_t *n_data, void **state)
+static mhd_result on_access(void *user, struct MHD_Connection *c, const char *url,
+                            const char *method, const char *version, const char *data,
+                            size_t *n_data, void **state)
 {
     http *h = user;
     exchange *x = *state;
@@ -306,7 +327,8 @@ static mhd_result on_access(void *user, struct MHD_Connection *c, const char *ur
     return dispatch(h->sv, c, x, method, url);
 }
 
-static void on_completed(void *user, struct MHD_Connection *c, void **state, enum MHD_RequestTerminationCode why)
+static void on_completed(void *user, struct MHD_Connection *c, void **state,
+                         enum MHD_RequestTerminationCode why)
 {
     exchange *x = *state;
     (void)user, (void)c, (void)why;
@@ -321,7 +343,8 @@ static void on_completed(void *user, struct MHD_Connection *c, void **state, enu
 static ig_status listen_unix(http *h, const char *path)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
-    if (strlen(path) >= sizeof a.sun_path) return ig_fail(IG_EINVAL, "listen: %s is too long for a Unix socket", path);
+    if (strlen(path) >= sizeof a.sun_path)
+        return ig_fail(IG_EINVAL, "listen: %s is too long for a Unix socket", path);
     memcpy(a.sun_path, path, strlen(path) + 1);
     memcpy(h->unix_path, path, strlen(path) + 1);
     unlink(path);
@@ -331,7 +354,8 @@ static ig_status listen_unix(http *h, const char *path)
     return IG_OK;
 }
 
-static ig_status parse_address(const char *text, struct sockaddr_in *v4, struct sockaddr_in6 *v6, bool *ret_v6)
+static ig_status parse_address(const char *text, struct sockaddr_in *v4, struct sockaddr_in6 *v6,
+                               bool *ret_v6)
 {
     char host[64];
     const char *colon = strrchr(text, ':');
@@ -345,7 +369,8 @@ static ig_status parse_address(const char *text, struct sockaddr_in *v4, struct 
     if (*ret_v6) host[n - 1] = 0;
     *v4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     *v6 = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
-    if ((*ret_v6 ? inet_pton(AF_INET6, host + 1, &v6->sin6_addr) : inet_pton(AF_INET, host, &v4->sin_addr)) != 1)
+    if ((*ret_v6 ? inet_pton(AF_INET6, host + 1, &v6->sin6_addr)
+                 : inet_pton(AF_INET, host, &v4->sin_addr)) != 1)
         return ig_fail(IG_EINVAL, "listen: '%s' is not a numeric address", host);
     return IG_OK;
 }
@@ -357,9 +382,13 @@ static ig_status listen_tcp(http *h, const char *text)
     bool is_v6 = false;
     int yes = 1;
     TRY(parse_address(text, &v4, &v6, &is_v6));
-    bool loopback = is_v6 ? IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr) : (ntohl(v4.sin_addr.s_addr) >> 24) == 127;
+    bool loopback =
+        is_v6 ? IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr) : (ntohl(v4.sin_addr.s_addr) >> 24) == 127;
     if (!loopback && !h->sv->keys.n)
-        return ig_fail(IG_EINVAL, "listen: %s is not a loopback address: give --api-keys FILE, or listen on 127.0.0.1 or a Unix socket", text);
+        return ig_fail(
+            IG_EINVAL,
+            "listen: %s is not a loopback address: give --api-keys FILE, or listen on 127.0.0.1 or a Unix socket",
+            text);
     socklen_t n = is_v6 ? sizeof v6 : sizeof v4;
     struct sockaddr *a = is_v6 ? (struct sockaddr *)&v6 : (struct sockaddr *)&v4;
     h->fd = socket(is_v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -380,9 +409,11 @@ ig_status http_start(server *sv, http **ret_http)
     request_resume = resume;
     ig_status s = strncmp(where, "unix:", 5) ? listen_tcp(h, where) : listen_unix(h, where + 5);
     if (s == IG_OK) {
-        h->daemon = MHD_start_daemon(MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_access, h,
-                                     MHD_OPTION_LISTEN_SOCKET, h->fd, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
-                                     MHD_OPTION_CONNECTION_LIMIT, MAX_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, MHD_OPTION_END);
+        h->daemon = MHD_start_daemon(
+            MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL,
+            NULL, on_access, h, MHD_OPTION_LISTEN_SOCKET, h->fd, MHD_OPTION_NOTIFY_COMPLETED,
+            on_completed, h, MHD_OPTION_CONNECTION_LIMIT, MAX_CONNECTIONS,
+            MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, MHD_OPTION_END);
         if (!h->daemon) s = ig_fail(IG_EIO, "the HTTP server did not start");
     }
     if (s != IG_OK) {
@@ -393,10 +424,7 @@ ig_status http_start(server *sv, http **ret_http)
     return IG_OK;
 }
 
-int http_port(const http *h)
-{
-    return h->port;
-}
+int http_port(const http *h) { return h->port; }
 
 void http_stop_listening(http *h)
 {

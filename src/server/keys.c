@@ -19,11 +19,15 @@ static ig_status read_line(const char *path, int line, const char *text, key_lis
     int n = sscanf(text, " %64s %64s %64s %1s", id, tenant, hex, more);
     if (n <= 0 || *id == '#') return IG_OK;
     if (n != 3 || !is_name(id) || !is_name(tenant) || !hex_decode(str_of(hex), k->sha256, SHA256_N))
-        return ig_fail(IG_EFORMAT, "%s:%d: expected ID TENANT SHA256 (64 lower-case hex digits of the key's digest)", path, line);
+        return ig_fail(
+            IG_EFORMAT,
+            "%s:%d: expected ID TENANT SHA256 (64 lower-case hex digits of the key's digest)", path,
+            line);
     memcpy(k->id, id, sizeof id);
     memcpy(k->tenant, tenant, sizeof tenant);
     for (size_t i = 0; i < l->n; i++)
-        if (!strcmp(l->k[i].id, id)) return ig_fail(IG_EFORMAT, "%s:%d: key id %s appears twice", path, line, id);
+        if (!strcmp(l->k[i].id, id))
+            return ig_fail(IG_EFORMAT, "%s:%d: key id %s appears twice", path, line, id);
     l->n++;
     return IG_OK;
 }
@@ -37,8 +41,10 @@ ig_status keys_read(const char *path, key_list *ret_list)
     TRY(file_read(path, MAX_FILE, &text));
     l.k = mem_calloc(KEYS_MAX + 1, sizeof *l.k);
     if (!l.k) return IG_ENOMEM;
-    for (char *line = text.data ? strtok_r(text.data, "\n", &save) : NULL; line; line = strtok_r(NULL, "\n", &save), number++) {
-        ig_status s = l.n < KEYS_MAX ? read_line(path, number, line, &l) : ig_fail(IG_ELIMIT, "%s: more than %d keys", path, KEYS_MAX);
+    for (char *line = text.data ? strtok_r(text.data, "\n", &save) : NULL; line;
+         line = strtok_r(NULL, "\n", &save), number++) {
+        ig_status s = l.n < KEYS_MAX ? read_line(path, number, line, &l)
+                                     : ig_fail(IG_ELIMIT, "%s: more than %d keys", path, KEYS_MAX);
         if (s != IG_OK) {
             keys_done(&l);
             return s;

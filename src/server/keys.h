@@ -8,9 +8,12 @@
 typedef struct api_key {
     char id[65], tenant[65];
     uint8_t sha256[SHA256_N];
-    int64_t served;            /* engine's clock of the last start: fairness */
+    int64_t served; /* engine's clock of the last start: fairness */
 } api_key;
-typedef struct key_list { api_key *k; size_t n; } key_list;   /* n 0: no keys are needed */
+typedef struct key_list {
+    api_key *k;
+    size_t n;
+} key_list; /* n 0: no keys are needed */
 
 IG_MUST_USE ig_status keys_read(const char *path, key_list *ret_list);
 void keys_done(key_list *l);

@@ -24,13 +24,13 @@
 
 typedef struct engine {
     server *sv;
-    request **waiting;     /* owned: prepared, in order of arrival */
-    request **running;     /* owned */
+    request **waiting; /* owned: prepared, in order of arrival */
+    request **running; /* owned */
     int32_t n_waiting, n_running, cap;
-    ig_lm_feed *feeds;     /* owned: [sessions] */
+    ig_lm_feed *feeds; /* owned: [sessions] */
     step_row *rows;
     ig_lm_result *results;
-    int64_t turn;          /* fairness clock */
+    int64_t turn; /* fairness clock */
 } engine;
 
 /* --- the list of open requests */
@@ -98,8 +98,10 @@ static void on_done(void *user, ig_status status, const audit_ref *ref)
 {
     request *r = user;
     r->recorded = status == IG_OK;
-    if (status == IG_OK) r->done = *ref;
-    else log_failed(r->sv);
+    if (status == IG_OK)
+        r->done = *ref;
+    else
+        log_failed(r->sv);
     queue_push(&r->sv->text, r);
 }
 
@@ -129,7 +131,8 @@ static void on_admitted(void *user, ig_status status, audit_token *token)
     r->token = token;
     if (status != IG_OK) {
         log_failed(r->sv);
-        api_error_set(&r->error, 503, "server_error", "audit_log_unavailable", NULL, "the request could not be recorded, so it was not computed");
+        api_error_set(&r->error, 503, "server_error", "audit_log_unavailable", NULL,
+                      "the request could not be recorded, so it was not computed");
     }
     stage_count(&r->sv->stage[STAGE_ADMIT].us, clock_mono_us() - r->t_admit);
     queue_push(&r->sv->text, r);
@@ -173,7 +176,8 @@ static void set_date(request *r)
 {
     time_t now = (time_t)r->created;
     struct tm tm;
-    if (r->api.kind == API_CHAT && gmtime_r(&now, &tm)) strftime(r->date, sizeof r->date, "%Y-%m-%d", &tm);
+    if (r->api.kind == API_CHAT && gmtime_r(&now, &tm))
+        strftime(r->date, sizeof r->date, "%Y-%m-%d", &tm);
 }
 
 bool pipeline_submit(server *sv, request *r, api_error *ret_error)
@@ -187,10 +191,13 @@ bool pipeline_submit(server *sv, request *r, api_error *ret_error)
     if (ok) {
         request_hold(r);
         ok = open_add(sv, r);
-        if (!ok) api_error_set(ret_error, 429, "rate_limit_error", "queue_full", NULL, "the queue is full: try again in a few seconds");
+        if (!ok)
+            api_error_set(ret_error, 429, "rate_limit_error", "queue_full", NULL,
+                          "the queue is full: try again in a few seconds");
         else if (admit(sv, r) != IG_OK) {
             ok = false;
-            api_error_set(ret_error, 503, "server_error", "audit_log_unavailable", NULL, "the request could not be recorded: %s", ig_error_message());
+            api_error_set(ret_error, 503, "server_error", "audit_log_unavailable", NULL,
+                          "the request could not be recorded: %s", ig_error_message());
             open_remove(sv, r);
         }
         if (!ok) request_drop(r);
@@ -274,7 +281,8 @@ static void end_request(engine *g, request *r, outcome o)
     for (int i = 0; i < r->api.n; i++) close_choice(r, i);
     for (int32_t i = 0; i < g->n_running; i++)
         if (g->running[i] == r) {
-            memmove(&g->running[i], &g->running[i + 1], (size_t)(--g->n_running - i) * sizeof *g->running);
+            memmove(&g->running[i], &g->running[i + 1],
+                    (size_t)(--g->n_running - i) * sizeof *g->running);
             break;
         }
     record(r);
@@ -289,12 +297,16 @@ static bool all_over(const request *r)
 
 static outcome interrupted(const request *r)
 {
-    return atomic_load(&r->gone) ? OUTCOME_CANCELLED : atomic_load(&r->late) ? OUTCOME_TIMEOUT : OUTCOME_OK;
+    return atomic_load(&r->gone)   ? OUTCOME_CANCELLED
+           : atomic_load(&r->late) ? OUTCOME_TIMEOUT
+                                   : OUTCOME_OK;
 }
 
 static void time_out(request *r)
 {
-    api_error_set(&r->error, 504, "server_error", "timeout", NULL, "the request ran longer than %lld seconds", (long long)r->sv->config.number[SET_deadline]);
+    api_error_set(&r->error, 504, "server_error", "timeout", NULL,
+                  "the request ran longer than %lld seconds",
+                  (long long)r->sv->config.number[SET_deadline]);
 }
 
 static void drop_waiting(engine *g, int32_t i)
@@ -343,7 +355,8 @@ static void start_waiting(engine *g)
     while (g->n_waiting) {
         int32_t i = next_turn(g);
         request *r = g->waiting[i];
-        if (running_choices(g) + r->api.n > g->sv->config.number[SET_sessions] && g->n_running) return;
+        if (running_choices(g) + r->api.n > g->sv->config.number[SET_sessions] && g->n_running)
+            return;
         started s = stage_schedule_start(g->sv, r, r->token);
         if (s == START_LATER && g->n_running) return;
         drop_waiting(g, i);
@@ -354,17 +367,20 @@ static void start_waiting(engine *g)
             continue;
         }
         if (s == START_LATER)
-            api_error_set(&r->error, 503, "server_error", "kv_cache_full", NULL, "the KV cache cannot hold this request: %s", ig_error_message());
+            api_error_set(&r->error, 503, "server_error", "kv_cache_full", NULL,
+                          "the KV cache cannot hold this request: %s", ig_error_message());
         end_request(g, r, r->error.http >= 500 ? OUTCOME_ERROR : OUTCOME_REFUSED);
     }
 }
 
-static void take_result(engine *g, const step_row *row, const ig_lm_feed *feed, const ig_lm_result *result, int64_t us)
+static void take_result(engine *g, const step_row *row, const ig_lm_feed *feed,
+                        const ig_lm_result *result, int64_t us)
 {
     request *r = row->r;
     if (row->prefill) stage_prefill_took(g->sv, r, feed->n_tokens, result->token >= 0, us);
     if (result->finish == IG_LM_FAILED) {
-        api_error_set(&r->error, 500, "server_error", "numeric_error", NULL, "the model gave logits that are not finite");
+        api_error_set(&r->error, 500, "server_error", "numeric_error", NULL,
+                      "the model gave logits that are not finite");
         r->choice[row->choice].finish = IG_LM_FAILED;
         return;
     }
@@ -376,7 +392,8 @@ static void take_result(engine *g, const step_row *row, const ig_lm_feed *feed, 
     if (r->choice[row->choice].finish != IG_LM_RUNNING) close_choice(r, row->choice);
 }
 
-static void count_step(server *sv, const step_row *rows, const ig_lm_feed *feeds, int32_t n, int64_t us)
+static void count_step(server *sv, const step_row *rows, const ig_lm_feed *feeds, int32_t n,
+                       int64_t us)
 {
     int32_t n_decode = 0, n_tokens = 0;
     for (int32_t i = 0; i < n; i++) {
@@ -391,14 +408,16 @@ static void fail_all(engine *g)
     atomic_store(&g->sv->ready_flag, false);
     while (g->n_running) {
         request *r = g->running[g->n_running - 1];
-        api_error_set(&r->error, 500, "server_error", "internal_error", NULL, "a step failed: %s", ig_error_message());
+        api_error_set(&r->error, 500, "server_error", "internal_error", NULL, "a step failed: %s",
+                      ig_error_message());
         end_request(g, r, OUTCOME_ERROR);
     }
 }
 
 static void step(engine *g)
 {
-    int32_t n = stage_schedule_form(g->sv, g->running, g->n_running, g->feeds, g->rows), n_tokens = 0;
+    int32_t n = stage_schedule_form(g->sv, g->running, g->n_running, g->feeds, g->rows),
+            n_tokens = 0;
     if (!n) return;
     for (int32_t i = 0; i < n; i++) n_tokens += g->feeds[i].n_tokens;
     int64_t begin = clock_mono_us();
@@ -408,11 +427,15 @@ static void step(engine *g)
     }
     int64_t us = clock_mono_us() - begin;
     count_step(g->sv, g->rows, g->feeds, n, us);
-    for (int32_t i = 0; i < n; i++) take_result(g, &g->rows[i], &g->feeds[i], &g->results[i], us * g->feeds[i].n_tokens / n_tokens);
+    for (int32_t i = 0; i < n; i++)
+        take_result(g, &g->rows[i], &g->feeds[i], &g->results[i],
+                    us * g->feeds[i].n_tokens / n_tokens);
     for (int32_t i = g->n_running - 1; i >= 0; i--) {
         request *r = g->running[i];
-        if (r->error.http) end_request(g, r, OUTCOME_ERROR);
-        else if (all_over(r)) end_request(g, r, OUTCOME_OK);
+        if (r->error.http)
+            end_request(g, r, OUTCOME_ERROR);
+        else if (all_over(r))
+            end_request(g, r, OUTCOME_OK);
     }
 }
 
@@ -505,7 +528,8 @@ ig_status pipeline_start(server *sv)
     if (!sv->open || !sv->recent) return IG_ENOMEM;
     TRY(queue_init(&sv->text));
     TRY(queue_init(&sv->ready));
-    for (int i = 0; i < N_TEXT; i++) TRY(thread_start(&sv->text_thread[i], "ingot text", 0, text_main, sv));
+    for (int i = 0; i < N_TEXT; i++)
+        TRY(thread_start(&sv->text_thread[i], "ingot text", 0, text_main, sv));
     TRY(engine_start(sv));
     TRY(thread_start(&sv->watch_thread, "ingot watch", 0, watch_main, sv));
     sv->n_threads = N_TEXT + 2;
@@ -553,9 +577,13 @@ bool pipeline_ready(server *sv, char *ret_why, size_t cap)
     memcpy(dead, sv->dead, sizeof dead);
     lock_drop(&sv->lock);
     *ret_why = 0;
-    if (*dead) snprintf(ret_why, cap, "the audit log is dead: %s", dead);
-    else if (draining) snprintf(ret_why, cap, "shutting down");
-    else if (!atomic_load(&sv->ready_flag)) snprintf(ret_why, cap, "the last engine step failed");
-    else if (beat > 30000000) snprintf(ret_why, cap, "the engine has not moved for %lld s", (long long)(beat / 1000000));
+    if (*dead)
+        snprintf(ret_why, cap, "the audit log is dead: %s", dead);
+    else if (draining)
+        snprintf(ret_why, cap, "shutting down");
+    else if (!atomic_load(&sv->ready_flag))
+        snprintf(ret_why, cap, "the last engine step failed");
+    else if (beat > 30000000)
+        snprintf(ret_why, cap, "the engine has not moved for %lld s", (long long)(beat / 1000000));
     return !*ret_why;
 }

@@ -47,10 +47,7 @@ static void choice_done(choice *c)
     mem_free(c->ids);
 }
 
-void request_hold(request *r)
-{
-    atomic_fetch_add(&r->refs, 1);
-}
+void request_hold(request *r) { atomic_fetch_add(&r->refs, 1); }
 
 void request_drop(request *r)
 {
@@ -145,8 +142,10 @@ void queue_push(queue *q, request *r)
 {
     lock_take(&q->lock);
     r->next = NULL;
-    if (q->tail) q->tail->next = r;
-    else q->head = r;
+    if (q->tail)
+        q->tail->next = r;
+    else
+        q->head = r;
     q->tail = r;
     q->n++;
     cond_signal(&q->filled);
@@ -157,8 +156,10 @@ request *queue_pop(queue *q, int64_t until_us)
 {
     lock_take(&q->lock);
     while (!q->head && !q->closed && until_us) {
-        if (until_us < 0) cond_wait(&q->filled, &q->lock);
-        else if (!cond_wait_until(&q->filled, &q->lock, until_us)) break;
+        if (until_us < 0)
+            cond_wait(&q->filled, &q->lock);
+        else if (!cond_wait_until(&q->filled, &q->lock, until_us))
+            break;
     }
     request *r = q->head;
     if (r) {

@@ -7,65 +7,72 @@
 #include "server/api.h"
 #include "server/server.h"
 
-#define REQUEST_MAX_OUT ((size_t)4 << 20)   /* unread bytes of a stream: a slower reader is cancelled */
+#define REQUEST_MAX_OUT \
+    ((size_t)4 << 20) /* unread bytes of a stream: a slower reader is cancelled */
 
-typedef enum outcome { OUTCOME_OK, OUTCOME_CANCELLED, OUTCOME_ERROR, OUTCOME_TIMEOUT, OUTCOME_REFUSED } outcome;
+typedef enum outcome {
+    OUTCOME_OK,
+    OUTCOME_CANCELLED,
+    OUTCOME_ERROR,
+    OUTCOME_TIMEOUT,
+    OUTCOME_REFUSED
+} outcome;
 
 /* One answer of a request. */
 typedef struct choice {
     ig_lm_session *session;
     ig_lm_stream *stream;
-    buf text;                      /* all text released so far: what `out` commits to */
-    buf held;                      /* text that may be the start of a stop string */
-    buf logprobs;                  /* JSON entries of plain answers */
-    sha256_ctx trace;              /* digest of all logits, where asked for */
+    buf text;         /* all text released so far: what `out` commits to */
+    buf held;         /* text that may be the start of a stop string */
+    buf logprobs;     /* JSON entries of plain answers */
+    sha256_ctx trace; /* digest of all logits, where asked for */
     uint8_t trace_digest[SHA256_N];
-    int32_t *ids;                  /* owned: generated tokens, kept when the session is freed */
+    int32_t *ids; /* owned: generated tokens, kept when the session is freed */
     int64_t n_ids;
-    ig_lm_finish finish;           /* IG_LM_RUNNING until over */
+    ig_lm_finish finish; /* IG_LM_RUNNING until over */
 } choice;
 
 typedef struct request {
-    struct request *next;          /* in a queue */
+    struct request *next; /* in a queue */
     server *sv;
     _Atomic int refs;
-    char id[64];                   /* "chatcmpl-...": also the audit id */
+    char id[64]; /* "chatcmpl-...": also the audit id */
     api_request api;
-    buf body;                      /* raw request body */
-    api_key *key;                  /* NULL without keys */
-    int64_t created;               /* Unix seconds */
+    buf body;        /* raw request body */
+    api_key *key;    /* NULL without keys */
+    int64_t created; /* Unix seconds */
     /* audit */
-    audit_token *token;            /* NULL before admission */
+    audit_token *token; /* NULL before admission */
     commit_secret secret;
     audit_ref done;
-    bool recorded;                 /* done is durable and under a checkpoint */
+    bool recorded; /* done is durable and under a checkpoint */
     /* the prompt */
     ig_lm_prompt *prompt;
-    char date[16];                 /* given to the template; "" when it did not ask */
+    char date[16]; /* given to the template; "" when it did not ask */
     int64_t max_tokens;
     uint64_t seed;
     /* answers */
     choice choice[API_MAX_CHOICES];
     int64_t n_cached;
     outcome outcome;
-    api_error error;               /* http 0: none */
+    api_error error; /* http 0: none */
     /* clock, µs */
     int64_t t_admit, t_start, t_first, t_end, deadline;
-    _Atomic bool gone;             /* the client hung up */
-    _Atomic bool late;             /* over its deadline */
+    _Atomic bool gone; /* the client hung up */
+    _Atomic bool late; /* over its deadline */
     /* --- under lock */
     lock lock;
-    void *conn;                    /* MHD_Connection; NULL once the connection is through */
-    int fd;                        /* its socket */
+    void *conn; /* MHD_Connection; NULL once the connection is through */
+    int fd;     /* its socket */
     bool suspended;
-    bool started;                  /* status and kind of body are settled: http, stream */
-    bool ended;                    /* no more bytes will come */
+    bool started; /* status and kind of body are settled: http, stream */
+    bool ended;   /* no more bytes will come */
     bool stream;
     int http;
-    buf out;                       /* bytes not yet taken */
-    size_t taken;                  /* of out */
-    int64_t sent;                  /* bytes handed to the socket */
-    int64_t quiet_since;           /* µs of the last byte written: pings */
+    buf out;             /* bytes not yet taken */
+    size_t taken;        /* of out */
+    int64_t sent;        /* bytes handed to the socket */
+    int64_t quiet_since; /* µs of the last byte written: pings */
 } request;
 
 /* A request with the connection's reference; body is moved in. */

@@ -46,11 +46,19 @@ static ig_status open_log(server *sv)
 {
     char machine[128];
     build_machine_id(machine, sizeof machine);
-    if (!*sv->config.text[SET_log]) return ig_fail(IG_EINVAL, "no audit log is given: --log DIR (it is made when it is missing)");
+    if (!*sv->config.text[SET_log])
+        return ig_fail(IG_EINVAL,
+                       "no audit log is given: --log DIR (it is made when it is missing)");
     TRY(open_key(sv));
     audit_log_options o = {
-        .dir = sv->config.text[SET_log], .key = sv->log_key, .srv = sv->config.text[SET_name], .machine_id = machine, .create = true,
-        .take_over = sv->config.number[SET_take_over], .on_dead = on_dead, .user = sv,
+        .dir = sv->config.text[SET_log],
+        .key = sv->log_key,
+        .srv = sv->config.text[SET_name],
+        .machine_id = machine,
+        .create = true,
+        .take_over = sv->config.number[SET_take_over],
+        .on_dead = on_dead,
+        .user = sv,
     };
     return audit_log_open(&o, &sv->log);
 }
@@ -94,7 +102,8 @@ static ig_status write_port(const server *sv)
 static ig_status copy_config(const config *from, config *to)
 {
     TRY(config_init(to));
-    for (int i = 0; i < N_SETTINGS; i++) TRY(config_set(to, config_table[i].name, from->text[i], from->from[i]));
+    for (int i = 0; i < N_SETTINGS; i++)
+        TRY(config_set(to, config_table[i].name, from->text[i], from->from[i]));
     return IG_OK;
 }
 
@@ -106,7 +115,8 @@ static ig_status start(server *sv, const config *c, serve_report *report)
     if (*sv->config.text[SET_api_keys]) TRY(keys_read(sv->config.text[SET_api_keys], &sv->keys));
     TRY(open_log(sv));
     TRY(log_boot(sv));
-    ig_status s = load_run(sv, sv->callbacks.hashing, sv->callbacks.user, &probe, &report->hash, &report->bind);
+    ig_status s = load_run(sv, sv->callbacks.hashing, sv->callbacks.user, &probe, &report->hash,
+                           &report->bind);
     if (s == IG_OK) s = warm_run(sv, probe, &report->touch, &report->prove);
     audit_token_free(probe);
     if (s != IG_OK) return s;
@@ -131,7 +141,8 @@ ig_status serve_stop(server *sv, const char *reason)
     return s;
 }
 
-ig_status serve_start(const config *c, const serve_callbacks *callbacks, server **ret_server, serve_report *ret_report)
+ig_status serve_start(const config *c, const serve_callbacks *callbacks, server **ret_server,
+                      serve_report *ret_report)
 {
     serve_report report = {0};
     int64_t begin = clock_mono_us();
@@ -148,7 +159,7 @@ ig_status serve_start(const config *c, const serve_callbacks *callbacks, server 
         char message[1024];
         snprintf(message, sizeof message, "%s", ig_error_message());
         ig_status closed = serve_stop(sv, "error");
-        (void)closed;                       /* the first failure is the one to tell */
+        (void)closed; /* the first failure is the one to tell */
         return ig_fail(s, "%s", message);
     }
     report.ready_us = clock_mono_us() - begin;

@@ -15,7 +15,10 @@
 struct request;
 
 #define SERVER_N_RECENT 65536
-typedef struct recent { char id[64]; uint64_t done; } recent;
+typedef struct recent {
+    char id[64];
+    uint64_t done;
+} recent;
 
 /* First in, first out; linked through request.next. */
 typedef struct queue {
@@ -28,25 +31,27 @@ typedef struct queue {
 
 /* The model that is served, and what was verified about it. */
 typedef struct served {
-    char name[129];                /* of the bundle: what clients name and events hold */
-    int64_t version;               /* release.json */
-    uint8_t root[SHA256_N];        /* model identity */
-    uint8_t sig[SHA256_N];         /* SHA-256 of model.sig */
-    char key[65];                  /* fingerprint of the trusted key, hex */
-    int64_t n_files, n_bytes;      /* verified */
-    bool writable;                 /* this user may write the files; allowed by a setting */
+    char name[129];           /* of the bundle: what clients name and events hold */
+    int64_t version;          /* release.json */
+    uint8_t root[SHA256_N];   /* model identity */
+    uint8_t sig[SHA256_N];    /* SHA-256 of model.sig */
+    char key[65];             /* fingerprint of the trusted key, hex */
+    int64_t n_files, n_bytes; /* verified */
+    bool writable;            /* this user may write the files; allowed by a setting */
     uint8_t tmpl[SHA256_N], tok[SHA256_N];
     bool has_tmpl;
     ig_lm *lm;
     ig_lm_facts facts;
-    audit_ref load;                /* the load event */
-    char fingerprint[24];          /* system_fingerprint: "fp_" and 12 hex digits of root */
+    audit_ref load;       /* the load event */
+    char fingerprint[24]; /* system_fingerprint: "fp_" and 12 hex digits of root */
 } served;
 
 /* What the caller of serve_start wants to hear. */
 typedef struct serve_callbacks {
-    void (*hashing)(void *user, int64_t done, int64_t total);   /* bytes verified */
-    void (*log_dead)(void *user, const char *message);   /* once; the caller should stop the server and exit with a failure */
+    void (*hashing)(void *user, int64_t done, int64_t total); /* bytes verified */
+    void (*log_dead)(
+        void *user,
+        const char *message); /* once; the caller should stop the server and exit with a failure */
     void *user;
 } serve_callbacks;
 
@@ -58,20 +63,20 @@ typedef struct server {
     log_key *log_key;
     served model;
     stage_counters stage[N_STAGES];
-    queue text;                    /* to prepare or to finish */
-    queue ready;                   /* prepared, for the engine */
+    queue text;  /* to prepare or to finish */
+    queue ready; /* prepared, for the engine */
     pthread_t text_thread[2], engine_thread, watch_thread;
-    int n_threads;                 /* of these that run */
-    lock lock;                     /* below */
-    struct request **open;         /* owned: admitted and not over */
+    int n_threads;         /* of these that run */
+    lock lock;             /* below */
+    struct request **open; /* owned: admitted and not over */
     int32_t n_open, cap_open;
-    bool draining;                 /* no more admissions */
-    char dead[256];                /* why the log died; "" while it lives */
-    _Atomic bool ready_flag;       /* warm, and the last engine step was fine */
+    bool draining;           /* no more admissions */
+    char dead[256];          /* why the log died; "" while it lives */
+    _Atomic bool ready_flag; /* warm, and the last engine step was fine */
     _Atomic bool stopping;
-    _Atomic int64_t engine_beat_us;/* last time that the engine looped */
-    struct recent *recent;         /* owned: ring of ended requests, by id */
-    uint64_t n_recent;             /* ever put in */
+    _Atomic int64_t engine_beat_us; /* last time that the engine looped */
+    struct recent *recent;          /* owned: ring of ended requests, by id */
+    uint64_t n_recent;              /* ever put in */
     struct http *http;
 } server;
 #endif

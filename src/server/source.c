@@ -13,7 +13,8 @@ ig_status source_open(const char *path, source **ret_source)
     s->path = mem_strdup(path);
     if (!s->path) return IG_ENOMEM;
     if (stat(path, &st) != 0)
-        return ig_fail(IG_ENOTFOUND, "%s: %s; give a directory of safetensors or a .gguf file", path, strerror(errno));
+        return ig_fail(IG_ENOTFOUND, "%s: %s; give a directory of safetensors or a .gguf file",
+                       path, strerror(errno));
     TRY(S_ISDIR(st.st_mode) ? source_open_hf(s) : source_open_gguf(s));
     *ret_source = STEAL(s);
     return IG_OK;
@@ -31,7 +32,8 @@ void source_free(source *s)
 
 ig_status source_add(source *s, const char *name, source_tensor **ret_tensor)
 {
-    if (s->n == SOURCE_MAX_TENSORS) return ig_fail(IG_ELIMIT, "%s: more than %d tensors", s->path, SOURCE_MAX_TENSORS);
+    if (s->n == SOURCE_MAX_TENSORS)
+        return ig_fail(IG_ELIMIT, "%s: more than %d tensors", s->path, SOURCE_MAX_TENSORS);
     if (!(s->n & (s->n - 1))) {
         source_tensor *t = mem_realloc(s->t, (size_t)(s->n ? 2 * s->n : 1) * sizeof *t);
         if (!t) return IG_ENOMEM;
@@ -52,15 +54,9 @@ source_file *source_add_file(source_file *files, int *n, const char *name)
     return f;
 }
 
-int64_t source_n(const source *s)
-{
-    return s->n;
-}
+int64_t source_n(const source *s) { return s->n; }
 
-const source_tensor *source_at(const source *s, int64_t i)
-{
-    return &s->t[i];
-}
+const source_tensor *source_at(const source *s, int64_t i) { return &s->t[i]; }
 
 ig_status source_rows(const source *s, int64_t i, int64_t row, int64_t n, float *out)
 {
@@ -72,15 +68,13 @@ ig_status source_raw_rows(const source *s, int64_t i, int64_t row, int64_t n, vo
     return s->format->raw_rows(s, &s->t[i], row, n, out);
 }
 
-ig_status source_affine(const source *s, int64_t i, int64_t row, int64_t n, uint8_t *codes, uint16_t *scales, uint16_t *biases)
+ig_status source_affine(const source *s, int64_t i, int64_t row, int64_t n, uint8_t *codes,
+                        uint16_t *scales, uint16_t *biases)
 {
     return s->format->affine(s, &s->t[i], row, n, codes, scales, biases);
 }
 
-ig_status source_config(const source *s, buf *ret_json)
-{
-    return s->format->config(s, ret_json);
-}
+ig_status source_config(const source *s, buf *ret_json) { return s->format->config(s, ret_json); }
 
 ig_status source_quantization(const source *s, buf *ret_json)
 {

@@ -9,14 +9,20 @@
 
 #define N_LAYERS_MAX 4096
 
-typedef struct name_pair { const char *gguf, *hf; } name_pair;
+typedef struct name_pair {
+    const char *gguf, *hf;
+} name_pair;
 static const name_pair global_names[] = {
-    {"token_embd", "model.embed_tokens"}, {"output_norm", "model.norm"}, {"output", "lm_head"},
+    {"token_embd", "model.embed_tokens"},
+    {"output_norm", "model.norm"},
+    {"output", "lm_head"},
 };
 static const name_pair layer_names[] = {
-    {"attn_norm", "input_layernorm"}, {"ffn_norm", "post_attention_layernorm"}, {"attn_q", "self_attn.q_proj"},
-    {"attn_k", "self_attn.k_proj"}, {"attn_v", "self_attn.v_proj"}, {"attn_output", "self_attn.o_proj"},
-    {"ffn_gate", "mlp.gate_proj"}, {"ffn_up", "mlp.up_proj"}, {"ffn_down", "mlp.down_proj"},
+    {"attn_norm", "input_layernorm"}, {"ffn_norm", "post_attention_layernorm"},
+    {"attn_q", "self_attn.q_proj"},   {"attn_k", "self_attn.k_proj"},
+    {"attn_v", "self_attn.v_proj"},   {"attn_output", "self_attn.o_proj"},
+    {"ffn_gate", "mlp.gate_proj"},    {"ffn_up", "mlp.up_proj"},
+    {"ffn_down", "mlp.down_proj"},
 };
 
 static const char *look_up(const name_pair *list, size_t n_list, const char *stem)
@@ -32,7 +38,8 @@ static bool hf_name(const char *name, char *out, size_t cap)
     char stem[64], part[16];
     int layer, used = 0;
     const char *hf;
-    if (sscanf(name, "blk.%d.%63[a-z_].%15[a-z]%n", &layer, stem, part, &used) == 3 && !name[used]) {
+    if (sscanf(name, "blk.%d.%63[a-z_].%15[a-z]%n", &layer, stem, part, &used) == 3 &&
+        !name[used]) {
         hf = look_up(layer_names, N_ELEM(layer_names), stem);
         if (hf) snprintf(out, cap, "model.layers.%d.%s.%s", layer, hf, part);
         return hf && layer >= 0 && layer < N_LAYERS_MAX;
@@ -56,10 +63,15 @@ static ig_status add_tensor(source *s, const gguf *g, int64_t i, int64_t heads, 
     char name[128];
     source_tensor *t;
     if (!hf_name(x->name, name, sizeof name))
-        return ig_fail(IG_EUNSUPPORTED, "%s: tensor %s has no place in the llama architecture%s", s->path, x->name,
-                       strcmp(x->name, "rope_freqs.weight") ? "" : ": pack this model from its Hugging Face directory, whose "
-                                                                    "config.json says how its rotary frequencies are scaled");
-    if (x->ndim > 2) return ig_fail(IG_ESHAPE, "%s: tensor %s has %d dims, expected 1 or 2", s->path, x->name, x->ndim);
+        return ig_fail(IG_EUNSUPPORTED, "%s: tensor %s has no place in the llama architecture%s",
+                       s->path, x->name,
+                       strcmp(x->name, "rope_freqs.weight")
+                           ? ""
+                           : ": pack this model from its Hugging Face directory, whose "
+                             "config.json says how its rotary frequencies are scaled");
+    if (x->ndim > 2)
+        return ig_fail(IG_ESHAPE, "%s: tensor %s has %d dims, expected 1 or 2", s->path, x->name,
+                       x->ndim);
     TRY(source_add(s, name, &t));
     t->ndim = x->ndim;
     t->n = x->dim[0];
@@ -72,15 +84,12 @@ static ig_status add_tensor(source *s, const gguf *g, int64_t i, int64_t heads, 
     if (strstr(name, "q_proj")) t->permuted_heads = heads;
     if (strstr(name, "k_proj")) t->permuted_heads = kv_heads;
     if (t->permuted_heads && (t->n % t->permuted_heads || t->n / t->permuted_heads % 2))
-        return ig_fail(IG_ESHAPE, "%s: tensor %s: %lld rows do not make %lld heads of pairs", s->path, x->name,
-                       (long long)t->n, (long long)t->permuted_heads);
+        return ig_fail(IG_ESHAPE, "%s: tensor %s: %lld rows do not make %lld heads of pairs",
+                       s->path, x->name, (long long)t->n, (long long)t->permuted_heads);
     return IG_OK;
 }
 
-static void close_gguf(void *impl)
-{
-    gguf_free(impl);
-}
+static void close_gguf(void *impl) { gguf_free(impl); }
 
 /* Row of the file that holds row r of the Hugging Face matrix. */
 static int64_t file_row(const source_tensor *t, int64_t r)
@@ -104,12 +113,14 @@ static ig_status rows(const source *s, const source_tensor *t, int64_t row, int6
         return IG_OK;
     }
     for (int64_t r = 0; r < n; r++)
-        gguf_decode(x->type, x->p + (size_t)file_row(t, row + r) * x->row_bytes, t->k, out + r * t->k);
+        gguf_decode(x->type, x->p + (size_t)file_row(t, row + r) * x->row_bytes, t->k,
+                    out + r * t->k);
     return IG_OK;
 }
 
 /* f32 and f16 rows as they are; every other type decoded to bf16. */
-static ig_status raw_rows(const source *s, const source_tensor *t, int64_t row, int64_t n, void *out)
+static ig_status raw_rows(const source *s, const source_tensor *t, int64_t row, int64_t n,
+                          void *out)
 {
     const gguf_tensor *x = tensor_of(s, t);
     size_t row_bytes = (size_t)t->k * ig_dtype_size(t->dtype);
@@ -117,7 +128,8 @@ static ig_status raw_rows(const source *s, const source_tensor *t, int64_t row, 
     if (t->ndim == 1) return rows(s, t, row, n, out);
     if (x->type == GGML_F32 || x->type == GGML_F16 || x->type == GGML_BF16) {
         for (int64_t r = 0; r < n; r++)
-            memcpy((char *)out + (size_t)r * row_bytes, x->p + (size_t)file_row(t, row + r) * x->row_bytes, row_bytes);
+            memcpy((char *)out + (size_t)r * row_bytes,
+                   x->p + (size_t)file_row(t, row + r) * x->row_bytes, row_bytes);
         return IG_OK;
     }
     float *wide = memory = mem_alloc((size_t)t->k * sizeof *wide);
@@ -130,15 +142,19 @@ static ig_status raw_rows(const source *s, const source_tensor *t, int64_t row, 
     return IG_OK;
 }
 
-static ig_status affine(const source *s, const source_tensor *t, int64_t row, int64_t n, uint8_t *codes, uint16_t *scales, uint16_t *biases)
+static ig_status affine(const source *s, const source_tensor *t, int64_t row, int64_t n,
+                        uint8_t *codes, uint16_t *scales, uint16_t *biases)
 {
     const gguf_tensor *x = tensor_of(s, t);
     size_t code_bytes = (size_t)t->k * (size_t)t->affine_bits / 8, groups = (size_t)t->k / 32;
     for (int64_t r = 0; r < n; r++)
-        if (!gguf_affine_row(x->type, x->p + (size_t)file_row(t, row + r) * x->row_bytes, t->k, codes + (size_t)r * code_bytes,
-                             scales + (size_t)r * groups, biases + (size_t)r * groups))
-            return ig_fail(IG_EUNSUPPORTED, "%s: tensor %s: a group's bias does not fit float16; pack it with --bits 8 or 16", s->path,
-                           x->name);
+        if (!gguf_affine_row(x->type, x->p + (size_t)file_row(t, row + r) * x->row_bytes, t->k,
+                             codes + (size_t)r * code_bytes, scales + (size_t)r * groups,
+                             biases + (size_t)r * groups))
+            return ig_fail(
+                IG_EUNSUPPORTED,
+                "%s: tensor %s: a group's bias does not fit float16; pack it with --bits 8 or 16",
+                s->path, x->name);
     return IG_OK;
 }
 
@@ -166,7 +182,8 @@ static ig_status config(const source *s, buf *b)
     const gguf_tensor *embed = gguf_tensor_find(g, "token_embd.weight");
     int64_t layers, hidden, ffn, heads, kv_heads, context, head_dim, bos, eos;
     double eps, theta;
-    if (!embed || embed->ndim != 2) return ig_fail(IG_EFORMAT, "%s: tensor token_embd.weight is missing", s->path);
+    if (!embed || embed->ndim != 2)
+        return ig_fail(IG_EFORMAT, "%s: tensor token_embd.weight is missing", s->path);
     TRY(get_int(g, "llama.block_count", -1, &layers));
     TRY(get_int(g, "llama.embedding_length", -1, &hidden));
     TRY(get_int(g, "llama.feed_forward_length", -1, &ffn));
@@ -179,15 +196,17 @@ static ig_status config(const source *s, buf *b)
     TRY(get_num(g, "llama.rope.freq_base", 10000, &theta));
     if (!heads) return ig_fail(IG_EFORMAT, "%s: llama.attention.head_count is 0", s->path);
     TRY(get_int(g, "llama.attention.key_length", hidden / heads, &head_dim));
-    buf_printf(b, "{\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":\"llama\",\"hidden_act\":\"silu\","
-                  "\"vocab_size\":%lld,\"hidden_size\":%lld,\"intermediate_size\":%lld,\"num_hidden_layers\":%lld,"
-                  "\"num_attention_heads\":%lld,\"num_key_value_heads\":%lld,\"head_dim\":%lld,"
-                  "\"max_position_embeddings\":%lld,\"rms_norm_eps\":%.9g,\"rope_theta\":%.17g,\"rope_scaling\":null,"
-                  "\"attention_bias\":false,\"mlp_bias\":false,\"tie_word_embeddings\":%s,"
-                  "\"bos_token_id\":%lld,\"eos_token_id\":%lld}",
-               (long long)embed->dim[0], (long long)hidden, (long long)ffn, (long long)layers, (long long)heads,
-               (long long)kv_heads, (long long)head_dim, (long long)context, eps, theta,
-               gguf_tensor_find(g, "output.weight") ? "false" : "true", (long long)bos, (long long)eos);
+    buf_printf(
+        b,
+        "{\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":\"llama\",\"hidden_act\":\"silu\","
+        "\"vocab_size\":%lld,\"hidden_size\":%lld,\"intermediate_size\":%lld,\"num_hidden_layers\":%lld,"
+        "\"num_attention_heads\":%lld,\"num_key_value_heads\":%lld,\"head_dim\":%lld,"
+        "\"max_position_embeddings\":%lld,\"rms_norm_eps\":%.9g,\"rope_theta\":%.17g,\"rope_scaling\":null,"
+        "\"attention_bias\":false,\"mlp_bias\":false,\"tie_word_embeddings\":%s,"
+        "\"bos_token_id\":%lld,\"eos_token_id\":%lld}",
+        (long long)embed->dim[0], (long long)hidden, (long long)ffn, (long long)layers,
+        (long long)heads, (long long)kv_heads, (long long)head_dim, (long long)context, eps, theta,
+        gguf_tensor_find(g, "output.weight") ? "false" : "true", (long long)bos, (long long)eos);
     return buf_status(b);
 }
 
@@ -245,7 +264,8 @@ static ig_status tokenizer_json(const gguf *g, buf *ret_json)
     TRY(gguf_get_str(g, "tokenizer.ggml.model", &t.model));
     if (gguf_find(g, "tokenizer.ggml.pre")) TRY(gguf_get_str(g, "tokenizer.ggml.pre", &t.pre));
     TRY(strings(g, "tokenizer.ggml.tokens", (str **)&tokens, &t.n_tokens));
-    if (gguf_find(g, "tokenizer.ggml.merges")) TRY(strings(g, "tokenizer.ggml.merges", (str **)&merge_memory, &t.n_merges));
+    if (gguf_find(g, "tokenizer.ggml.merges"))
+        TRY(strings(g, "tokenizer.ggml.merges", (str **)&merge_memory, &t.n_merges));
     TRY(numbers(g, "tokenizer.ggml.scores", t.n_tokens, true, &score_memory));
     TRY(numbers(g, "tokenizer.ggml.token_type", t.n_tokens, false, &type_memory));
     t.tokens = tokens;
@@ -279,7 +299,9 @@ static void add_token(buf *b, const gguf *g, const char *field, const char *key)
 static ig_status tokenizer_config(const gguf *g, buf *b)
 {
     str chat;
-    buf_str(b, "{\"tokenizer_class\":\"PreTrainedTokenizerFast\",\"clean_up_tokenization_spaces\":false");
+    buf_str(
+        b,
+        "{\"tokenizer_class\":\"PreTrainedTokenizerFast\",\"clean_up_tokenization_spaces\":false");
     add_token(b, g, "bos_token", "tokenizer.ggml.bos_token_id");
     add_token(b, g, "eos_token", "tokenizer.ggml.eos_token_id");
     add_token(b, g, "pad_token", "tokenizer.ggml.padding_token_id");
@@ -301,11 +323,13 @@ static ig_status files(const source *s, source_file *f, int *n)
     TRY(get_int(g, "tokenizer.ggml.bos_token_id", 0, &bos));
     TRY(get_int(g, "tokenizer.ggml.eos_token_id", 0, &eos));
     buf *b = &source_add_file(f, n, "generation_config.json")->content;
-    buf_printf(b, "{\"bos_token_id\":%lld,\"eos_token_id\":[%lld]}\n", (long long)bos, (long long)eos);
+    buf_printf(b, "{\"bos_token_id\":%lld,\"eos_token_id\":[%lld]}\n", (long long)bos,
+               (long long)eos);
     return buf_status(b);
 }
 
-static const source_format format_gguf = {"gguf", rows, raw_rows, affine, config, no_quantization, files, close_gguf};
+static const source_format format_gguf = {"gguf",          rows,  raw_rows,  affine, config,
+                                          no_quantization, files, close_gguf};
 
 ig_status source_open_gguf(source *s)
 {
@@ -317,7 +341,8 @@ ig_status source_open_gguf(source *s)
     s->format = &format_gguf;
     TRY(gguf_get_str(g, "general.architecture", &arch));
     if (!str_eq(arch, str_of("llama")))
-        return ig_fail(IG_EUNSUPPORTED, "%s: architecture %.*s is not supported (llama is)", s->path, (int)arch.n, arch.p);
+        return ig_fail(IG_EUNSUPPORTED, "%s: architecture %.*s is not supported (llama is)",
+                       s->path, (int)arch.n, arch.p);
     TRY(get_int(g, "llama.attention.head_count", -1, &heads));
     TRY(get_int(g, "llama.attention.head_count_kv", heads, &kv_heads));
     if (heads < 1 || kv_heads < 1) return ig_fail(IG_EFORMAT, "%s: a head count is 0", s->path);

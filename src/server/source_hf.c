@@ -11,7 +11,7 @@
 
 typedef struct hf {
     ig_weights *weights;
-    json_t *config;          /* owned */
+    json_t *config; /* owned */
 } hf;
 
 static void close_hf(void *impl)
@@ -31,12 +31,17 @@ static bool ends(const char *name, const char *tail)
 static bool is_unused(const hf *h, const char *name)
 {
     return ends(name, "rotary_emb.inv_freq") ||
-           (json_is_true(json_object_get(h->config, "tie_word_embeddings")) && !strncmp(name, "lm_head.", 8));
+           (json_is_true(json_object_get(h->config, "tie_word_embeddings")) &&
+            !strncmp(name, "lm_head.", 8));
 }
 
 static const char *type_name(ig_dtype t)
 {
-    return t == IG_F32 ? "F32" : t == IG_F16 ? "F16" : t == IG_BF16 ? "BF16" : t == IG_U32 ? "packed" : NULL;
+    return t == IG_F32    ? "F32"
+           : t == IG_F16  ? "F16"
+           : t == IG_BF16 ? "BF16"
+           : t == IG_U32  ? "packed"
+                          : NULL;
 }
 
 static ig_status add_tensor(source *s, const hf *h, const char *name)
@@ -45,15 +50,18 @@ static ig_status add_tensor(source *s, const hf *h, const char *name)
     ig_array a = ig_weights_get(h->weights, name);
     if (ig_is_empty(a)) return ig_error_code();
     if (ig_ndim(a) < 1 || ig_ndim(a) > 2 || !type_name(ig_type(a)))
-        return ig_fail(IG_EUNSUPPORTED, "%s: tensor %s: %s with %d dims; expected float32, float16 or bfloat16 with 1 or 2",
-                       s->path, name, ig_dtype_name(ig_type(a)), ig_ndim(a));
+        return ig_fail(
+            IG_EUNSUPPORTED,
+            "%s: tensor %s: %s with %d dims; expected float32, float16 or bfloat16 with 1 or 2",
+            s->path, name, ig_dtype_name(ig_type(a)), ig_ndim(a));
     TRY(source_add(s, name, &t));
     t->ndim = ig_ndim(a);
     t->n = ig_dim(a, 0);
     t->k = t->ndim == 2 ? ig_dim(a, 1) : 1;
     t->dtype = ig_type(a);
     t->type_name = type_name(t->dtype);
-    t->is_packed = t->dtype == IG_U32 || (t->ndim == 2 && (ends(name, ".scales") || ends(name, ".biases")));
+    t->is_packed =
+        t->dtype == IG_U32 || (t->ndim == 2 && (ends(name, ".scales") || ends(name, ".biases")));
     t->is_matrix = t->ndim == 2 && !t->is_packed && ends(name, ".weight");
     return IG_OK;
 }
@@ -71,14 +79,16 @@ static ig_status add_all(source *s, const hf *h)
     return IG_OK;
 }
 
-static ig_status raw_rows(const source *s, const source_tensor *t, int64_t row, int64_t n, void *out)
+static ig_status raw_rows(const source *s, const source_tensor *t, int64_t row, int64_t n,
+                          void *out)
 {
     const hf *h = s->impl;
     const void *data = NULL;
     size_t row_bytes = (size_t)t->k * ig_dtype_size(t->dtype);
     ig_scope *scope = ig_scope_open();
     ig_status got = ig_data(ig_weights_get(h->weights, t->name), &data);
-    if (got == IG_OK) memcpy(out, (const char *)data + (size_t)row * row_bytes, (size_t)n * row_bytes);
+    if (got == IG_OK)
+        memcpy(out, (const char *)data + (size_t)row * row_bytes, (size_t)n * row_bytes);
     ig_status closed = ig_scope_close(scope);
     return got != IG_OK ? got : closed;
 }
@@ -91,11 +101,13 @@ static ig_status rows(const source *s, const source_tensor *t, int64_t row, int6
     uint16_t *half = memory;
     if (!half) return IG_ENOMEM;
     TRY(raw_rows(s, t, row, n, half));
-    for (size_t i = 0; i < count; i++) out[i] = t->dtype == IG_F16 ? f16_to_f32(half[i]) : bf16_to_f32(half[i]);
+    for (size_t i = 0; i < count; i++)
+        out[i] = t->dtype == IG_F16 ? f16_to_f32(half[i]) : bf16_to_f32(half[i]);
     return IG_OK;
 }
 
-static ig_status affine(const source *s, const source_tensor *t, int64_t row, int64_t n, uint8_t *codes, uint16_t *scales, uint16_t *biases)
+static ig_status affine(const source *s, const source_tensor *t, int64_t row, int64_t n,
+                        uint8_t *codes, uint16_t *scales, uint16_t *biases)
 {
     (void)row, (void)n, (void)codes, (void)scales, (void)biases;
     return ig_fail(IG_EUNSUPPORTED, "%s: tensor %s has no affine groups", s->path, t->name);
@@ -130,14 +142,22 @@ static ig_status quantization(const source *s, buf *ret_json)
 static ig_status files(const source *s, source_file *list, int *n)
 {
     static const char *const names[] = {
-        "tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json",
-        "special_tokens_map.json", "LICENSE", "README.md",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "chat_template.jinja",
+        "generation_config.json",
+        "special_tokens_map.json",
+        "LICENSE",
+        "README.md",
     };
     for (size_t i = 0; i < N_ELEM(names); i++) {
         AUTO(buf) path = {0};
         TRY(file_join(&path, s->path, names[i]));
         if (!file_exists(path.data)) {
-            if (!i) return ig_fail(IG_ENOTFOUND, "%s: not there; save the tokenizer in its fast form first", path.data);
+            if (!i)
+                return ig_fail(IG_ENOTFOUND,
+                               "%s: not there; save the tokenizer in its fast form first",
+                               path.data);
             continue;
         }
         source_file *f = &list[(*n)++];
@@ -147,7 +167,8 @@ static ig_status files(const source *s, source_file *list, int *n)
     return IG_OK;
 }
 
-static const source_format format_hf = {"safetensors", rows, raw_rows, affine, config, quantization, files, close_hf};
+static const source_format format_hf = {"safetensors", rows,         raw_rows, affine,
+                                        config,        quantization, files,    close_hf};
 
 ig_status source_open_hf(source *s)
 {
@@ -166,7 +187,9 @@ ig_status source_open_hf(source *s)
     if (!json_is_object(h->config)) return ig_fail(IG_EFORMAT, "%s: expected an object", path.data);
     const json_t *foreign = json_object_get(h->config, "quantization_config");
     if (foreign && !json_is_null(foreign) && !json_object_get(h->config, "quantization"))
-        return ig_fail(IG_EUNSUPPORTED, "%s: quantization_config of another tool; pack from the unquantised model", path.data);
+        return ig_fail(IG_EUNSUPPORTED,
+                       "%s: quantization_config of another tool; pack from the unquantised model",
+                       path.data);
     TRY(ig_weights_open(s->path, &h->weights));
     return add_all(s, h);
 }

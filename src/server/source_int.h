@@ -9,8 +9,10 @@
 typedef struct source_format {
     const char *name;
     ig_status (*rows)(const source *s, const source_tensor *t, int64_t row, int64_t n, float *out);
-    ig_status (*raw_rows)(const source *s, const source_tensor *t, int64_t row, int64_t n, void *out);
-    ig_status (*affine)(const source *s, const source_tensor *t, int64_t row, int64_t n, uint8_t *codes, uint16_t *scales, uint16_t *biases);
+    ig_status (*raw_rows)(const source *s, const source_tensor *t, int64_t row, int64_t n,
+                          void *out);
+    ig_status (*affine)(const source *s, const source_tensor *t, int64_t row, int64_t n,
+                        uint8_t *codes, uint16_t *scales, uint16_t *biases);
     ig_status (*config)(const source *s, buf *ret_json);
     ig_status (*quantization)(const source *s, buf *ret_json);
     ig_status (*files)(const source *s, source_file *files, int *n);
@@ -19,9 +21,9 @@ typedef struct source_format {
 
 struct source {
     const source_format *format;
-    void *impl;                  /* owned by format */
-    char *path;                  /* owned */
-    source_tensor *t;            /* owned */
+    void *impl;       /* owned by format */
+    char *path;       /* owned */
+    source_tensor *t; /* owned */
     int64_t n;
 };
 

@@ -10,7 +10,7 @@ const stage_info stage_table[N_STAGES] = {
 
 const char *stage_limit_name(limit l)
 {
-    static const char *const names[] = {"none", "storage and verification", "arithmetic", "memory bandwidth",
-                                        "memory capacity for the KV cache"};
+    static const char *const names[] = {"none", "storage and verification", "arithmetic",
+                                        "memory bandwidth", "memory capacity for the KV cache"};
     return names[l];
 }

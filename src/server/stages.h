@@ -4,7 +4,13 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-typedef enum limit { LIMIT_NO_LIMIT, LIMIT_VERIFY, LIMIT_COMPUTE, LIMIT_BANDWIDTH, LIMIT_CAPACITY } limit;
+typedef enum limit {
+    LIMIT_NO_LIMIT,
+    LIMIT_VERIFY,
+    LIMIT_COMPUTE,
+    LIMIT_BANDWIDTH,
+    LIMIT_CAPACITY
+} limit;
 typedef enum stage {
     STAGE_NONE,
 #define STAGE(number, NAME, ...) STAGE_##NAME,
@@ -12,15 +18,23 @@ typedef enum stage {
 #undef STAGE
     N_STAGES
 } stage;
-typedef struct stage_info { int number; const char *name; limit limit; const char *takes, *gives, *refuses, *unit; } stage_info;
+typedef struct stage_info {
+    int number;
+    const char *name;
+    limit limit;
+    const char *takes, *gives, *refuses, *unit;
+} stage_info;
 extern const stage_info stage_table[N_STAGES];
-const char *stage_limit_name(limit l);      /* "storage and verification" */
+const char *stage_limit_name(limit l); /* "storage and verification" */
 
 /* Counters of one stage; any thread adds. */
 typedef struct stage_counters {
     _Atomic int64_t n_in, n_out, n_refused;
-    _Atomic int64_t us;          /* time spent in the stage, summed */
-    _Atomic int64_t units;       /* in the table's unit */
+    _Atomic int64_t us;    /* time spent in the stage, summed */
+    _Atomic int64_t units; /* in the table's unit */
 } stage_counters;
-static inline void stage_count(_Atomic int64_t *c, int64_t n) { atomic_fetch_add_explicit(c, n, memory_order_relaxed); }
+static inline void stage_count(_Atomic int64_t *c, int64_t n)
+{
+    atomic_fetch_add_explicit(c, n, memory_order_relaxed);
+}
 #endif

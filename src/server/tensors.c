@@ -57,12 +57,17 @@ static ig_status find_damage(const char *model_dir, buf *names)
     TRY(file_join(&path, model_dir, LIST));
     TRY(file_read(path.data, MAX_LIST, &text));
     TRY(ig_weights_open(model_dir, &w));
-    for (char *line = text.data ? strtok_r(text.data, "\n", &save) : NULL; line && n <= MAX_NAMED; line = strtok_r(NULL, "\n", &save)) {
+    for (char *line = text.data ? strtok_r(text.data, "\n", &save) : NULL; line && n <= MAX_NAMED;
+         line = strtok_r(NULL, "\n", &save)) {
         uint8_t want[SHA256_N], have[SHA256_N];
-        if (strlen(line) < 67 || !hex_decode((str){line, 64}, want, SHA256_N) || !ig_weights_has(w, line + 66)) continue;
+        if (strlen(line) < 67 || !hex_decode((str){line, 64}, want, SHA256_N) ||
+            !ig_weights_has(w, line + 66))
+            continue;
         if (digest_of(w, line + 66, have) != IG_OK || !memcmp(want, have, SHA256_N)) continue;
-        if (n++ < MAX_NAMED) buf_printf(names, "%s%s", n > 1 ? ", " : "", line + 66);
-        else buf_str(names, " and others");
+        if (n++ < MAX_NAMED)
+            buf_printf(names, "%s%s", n > 1 ? ", " : "", line + 66);
+        else
+            buf_str(names, " and others");
     }
     ig_weights_free(w);
     return buf_status(names);
@@ -77,6 +82,8 @@ void tensors_name_damage(const char *model_dir, ig_status failure)
     ig_error_clear();
     ig_status found = find_damage(model_dir, &names);
     ig_error_clear();
-    ig_status told = found == IG_OK && names.n ? ig_fail(failure, "%s; damaged tensor: %s", message, names.data) : ig_fail(failure, "%s", message);
+    ig_status told = found == IG_OK && names.n
+                         ? ig_fail(failure, "%s; damaged tensor: %s", message, names.data)
+                         : ig_fail(failure, "%s", message);
     (void)told;
 }
