@@ -1,4 +1,5 @@
-/* io.h: model and array files. Reading maps files and adopts their bytes: nothing is copied. Every size in a file is checked
+/* io.h: model and array files. Reading maps files and adopts their bytes: nothing is copied. Every
+ * size in a file is checked
  * against the file's length before use; errors name file, tensor and remedy. */
 #ifndef INGOT_IO_H
 #define INGOT_IO_H
@@ -10,14 +11,17 @@ extern "C" {
 /* Named tensors over one or more mapped safetensors files. */
 typedef struct ig_weights ig_weights;
 
-/* path: a .safetensors file, or a directory holding model.safetensors.index.json with its shards, or model.safetensors.
- * Refused: gaps, overlaps, trailing bytes, duplicate names, tensors missing from or extra to the index. */
+/* path: a .safetensors file, or a directory holding model.safetensors.index.json with its shards,
+ * or model.safetensors.
+ * Refused: gaps, overlaps, trailing bytes, duplicate names, tensors missing from or extra to the
+ * index. */
 IG_API IG_MUST_USE ig_status ig_weights_open(const char *path, ig_weights **ret_weights);
 IG_API void ig_weights_free(ig_weights *w); /* after every array taken from it */
 IG_API int64_t ig_weights_count(const ig_weights *w);
 IG_API const char *ig_weights_name(const ig_weights *w,
                                    int64_t i); /* in file order; NULL out of range */
-/* An array over the mapped bytes, in the innermost scope; empty with IG_ENOTFOUND recorded when absent. */
+/* An array over the mapped bytes, in the innermost scope; empty with IG_ENOTFOUND recorded when
+ * absent. */
 IG_API ig_array ig_weights_get(const ig_weights *w, const char *name);
 IG_API bool ig_weights_has(const ig_weights *w, const char *name);
 /* Value of a key of the first file's __metadata__ ("" when absent). */

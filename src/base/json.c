@@ -149,3 +149,16 @@ ig_status json_get_arr(const char *what, const json_t *obj, const char *key, jso
     *ret_borrowed = v;
     return IG_OK;
 }
+
+static int write_piece(const char *p, size_t n, void *user)
+{
+    buf_add(user, p, n);
+    return 0;
+}
+
+void json_write(const json_t *v, buf *out)
+{
+    size_t flags = JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17);
+    if (json_dump_callback(v, write_piece, out, flags) && out->status == IG_OK)
+        out->status = ig_fail(IG_ENOMEM, "no memory to write JSON");
+}

@@ -33,4 +33,6 @@ IG_MUST_USE ig_status json_get_obj(const char *what, const json_t *obj, const ch
                                    json_t **ret_borrowed);
 IG_MUST_USE ig_status json_get_arr(const char *what, const json_t *obj, const char *key,
                                    json_t **ret_borrowed);
+/* Appends the compact text of a value; a failure is remembered in out. */
+void json_write(const json_t *v, buf *out);
 #endif

@@ -1,6 +1,7 @@
 /* cli.h: what the commands share: option tables, exit codes, messages, a progress line.
  *
- * Exit codes: 0 done; 1 the answer is no (a check failed, replay differs); 2 wrong usage; 3 bad input (files, formats, requests); 4 the system
+ * Exit codes: 0 done; 1 the answer is no (a check failed, replay differs); 2 wrong usage; 3 bad
+ * input (files, formats, requests); 4 the system
  * refused (I/O, memory, network); 5 not possible here (unsupported). */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
@@ -16,7 +17,8 @@ enum {
     EXIT_UNSUPPORTED = 5
 };
 
-/* One option: --name VALUE, or -n VALUE; a flag where arg is NULL. `to` is char *, int64_t or bool by kind. */
+/* One option: --name VALUE, or -n VALUE; a flag where arg is NULL. `to` is char *, int64_t or bool
+ * by kind. */
 typedef struct option_info {
     const char *name;
     char letter;     /* 0: none */
@@ -33,7 +35,8 @@ typedef struct text_list {
     int n;
 } text_list;
 
-/* Parses argv[1..]; positional arguments go to args (at most max_args). Prints help and exits the command when --help is there: *ret_exit >= 0
+/* Parses argv[1..]; positional arguments go to args (at most max_args). Prints help and exits the
+ * command when --help is there: *ret_exit >= 0
  * then is the exit code; -1: go on. */
 int cli_parse(const char *command, int argc, char **argv, const option_info *options,
               text_list *args, int min_args, int max_args, int *ret_exit);

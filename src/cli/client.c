@@ -182,10 +182,10 @@ ig_status client_request(const char *url, const char *method, const char *path, 
         TRY(connect_tcp(url, &fd));
     else
         return ig_fail(IG_EINVAL, "%s: expected http://ADDRESS:PORT or unix:PATH", url);
-    buf_printf(
-        &head,
-        "%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: %zu\r\n",
-        method, path, body.n);
+    buf_printf(&head,
+               "%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: "
+               "close\r\nContent-Length: %zu\r\n",
+               method, path, body.n);
     if (api_key) buf_printf(&head, "Authorization: Bearer %s\r\n", api_key);
     buf_str(&head, "\r\n");
     TRY(buf_status(&head));

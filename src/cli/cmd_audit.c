@@ -1,4 +1,5 @@
-/* cmd_audit.c: ingot audit verify|prove|show: reading a log or a receipt with nothing but the public key. */
+/* cmd_audit.c: ingot audit verify|prove|show: reading a log or a receipt with nothing but the
+ * public key. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,15 +46,16 @@ static ig_status verify_whole_log(const char *dir, const audit_options *o, const
     progress_begin(&line, "verifying");
     ig_status s = ig_audit_log_verify(dir, v->text, &lo, &r);
     progress_end(&line);
-    printf(
-        o->json
-            ? "{\"verified\":%s,\"events\":%llu,\"signed\":%llu,\"sessions\":%llu,\"admits\":%llu,\"dones\":%llu,\"open\":%llu,\"findings\":%llu,\"root\":\"%s\"}\n"
-            : "%s: %llu events, %llu under signed checkpoints, %llu sessions, %llu admits, %llu dones, %llu open, %llu findings\nroot %s\n",
-        o->json ? (s == IG_OK ? "true" : "false") : (s == IG_OK ? "verified" : "NOT verified"),
-        (unsigned long long)r.size, (unsigned long long)r.signed_size,
-        (unsigned long long)r.n_sessions, (unsigned long long)r.n_admits,
-        (unsigned long long)r.n_dones, (unsigned long long)r.n_open,
-        (unsigned long long)r.n_findings, r.root);
+    printf(o->json
+               ? "{\"verified\":%s,\"events\":%llu,\"signed\":%llu,\"sessions\":%llu,"
+                 "\"admits\":%llu,\"dones\":%llu,\"open\":%llu,\"findings\":%llu,\"root\":\"%s\"}\n"
+               : "%s: %llu events, %llu under signed checkpoints, %llu sessions, %llu admits, %llu "
+                 "dones, %llu open, %llu findings\nroot %s\n",
+           o->json ? (s == IG_OK ? "true" : "false") : (s == IG_OK ? "verified" : "NOT verified"),
+           (unsigned long long)r.size, (unsigned long long)r.signed_size,
+           (unsigned long long)r.n_sessions, (unsigned long long)r.n_admits,
+           (unsigned long long)r.n_dones, (unsigned long long)r.n_open,
+           (unsigned long long)r.n_findings, r.root);
     return s;
 }
 
@@ -194,8 +196,8 @@ static int run(int argc, char **argv)
     };
     cli_parse("audit", argc, argv, options, &args, 2, 3, &code);
     if (code == EXIT_DONE)
-        printf(
-            "\n  audit verify LOG|RECEIPT   audit prove LOG ID|INDEX   audit show LOG [ID|INDEX]   audit script FILE (writes check.sh)\n");
+        printf("\n  audit verify LOG|RECEIPT   audit prove LOG ID|INDEX   audit show LOG "
+               "[ID|INDEX]   audit script FILE (writes check.sh)\n");
     if (code >= 0) return code;
     const char *what = args.text[0], *path = args.text[1],
                *more = args.n == 3 ? args.text[2] : NULL;

@@ -1,4 +1,5 @@
-/* cmd_bench.c: ingot bench: prompt (pp) and generation (tg) speed of a model, with llama-bench's flags, beside the machine's read bandwidth measured
+/* cmd_bench.c: ingot bench: prompt (pp) and generation (tg) speed of a model, with llama-bench's
+ * flags, beside the machine's read bandwidth measured
  * in the same minute. The median of the repetitions is what counts. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,11 +49,12 @@ static ig_status run_machine(bench *b)
     TRY(machine_int8(&core));
     TRY(machine_sync(b->machine, &sync_us));
     build_cpu(cpu, sizeof cpu);
-    printf(
-        b->json
-            ? "{\"cpu\":\"%s\",\"isa\":\"%s\",\"threads\":%d,\"read_gb_s\":%.2f,\"sha256_gb_s\":%.2f,\"int8_gop_s\":%.1f,\"sync_us\":%.0f}\n"
-            : "%s, %s, %d threads\nmemory read     %.2f GB/s\nSHA-256         %.2f GB/s\nint8 arithmetic %.1f GOP/s (4-bit weights, in cache)\ndurable write   %.0f us\n",
-        cpu, ig_device_isa(), ig_device_threads(), b->read_gb_s, hash, core, sync_us);
+    printf(b->json
+               ? "{\"cpu\":\"%s\",\"isa\":\"%s\",\"threads\":%d,\"read_gb_s\":%.2f,"
+                 "\"sha256_gb_s\":%.2f,\"int8_gop_s\":%.1f,\"sync_us\":%.0f}\n"
+               : "%s, %s, %d threads\nmemory read     %.2f GB/s\nSHA-256         %.2f GB/s\nint8 "
+                 "arithmetic %.1f GOP/s (4-bit weights, in cache)\ndurable write   %.0f us\n",
+           cpu, ig_device_isa(), ig_device_threads(), b->read_gb_s, hash, core, sync_us);
     return IG_OK;
 }
 
@@ -150,16 +152,17 @@ static void print_rows(const bench *b, const row *rows, int n)
     char cpu[128];
     build_cpu(cpu, sizeof cpu);
     if (b->json) {
-        printf(
-            "{\"machine\":{\"cpu\":\"%s\",\"isa\":\"%s\",\"threads\":%d,\"read_gb_s\":%.2f},\"model\":{\"parameters\":%lld,\"weight_bytes\":%lld,\"kset\":\"%s\","
-            "\"kv\":\"%s\"},\"rows\":[",
-            cpu, ig_device_isa(), ig_device_threads(), b->read_gb_s, (long long)b->facts.parameters,
-            (long long)b->facts.weight_bytes, b->facts.kset, b->facts.kv_type);
+        printf("{\"machine\":{\"cpu\":\"%s\",\"isa\":\"%s\",\"threads\":%d,\"read_gb_s\":%.2f},"
+               "\"model\":{\"parameters\":%lld,\"weight_bytes\":%lld,\"kset\":\"%s\","
+               "\"kv\":\"%s\"},\"rows\":[",
+               cpu, ig_device_isa(), ig_device_threads(), b->read_gb_s,
+               (long long)b->facts.parameters, (long long)b->facts.weight_bytes, b->facts.kset,
+               b->facts.kv_type);
         for (int i = 0; i < n; i++)
-            printf(
-                "%s{\"test\":\"%s\",\"tok_s\":%.2f,\"tok_s_min\":%.2f,\"tok_s_max\":%.2f,\"gb_s\":%.3f,\"fraction\":%.3f}",
-                i ? "," : "", rows[i].test, rows[i].tok_s, rows[i].lo, rows[i].hi, rows[i].gb_s,
-                rows[i].fraction);
+            printf("%s{\"test\":\"%s\",\"tok_s\":%.2f,\"tok_s_min\":%.2f,\"tok_s_max\":%.2f,"
+                   "\"gb_s\":%.3f,\"fraction\":%.3f}",
+                   i ? "," : "", rows[i].test, rows[i].tok_s, rows[i].lo, rows[i].hi, rows[i].gb_s,
+                   rows[i].fraction);
         printf("]}\n");
         return;
     }

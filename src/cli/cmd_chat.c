@@ -1,4 +1,5 @@
-/* cmd_chat.c: ingot ask (one question) and ingot chat (a conversation), through a running server. */
+/* cmd_chat.c: ingot ask (one question) and ingot chat (a conversation), through a running
+ * server. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,11 +108,8 @@ static bool on_stream(void *user, const char *p, size_t n)
 
 static ig_status request_body(const talk *t, buf *b)
 {
-    char *messages = json_dumps(t->messages, JSON_COMPACT);
-    if (!messages) return ig_fail(IG_ENOMEM, "out of memory");
     buf_str(b, "{\"messages\":");
-    buf_str(b, messages);
-    free(messages);
+    json_write(t->messages, b);
     buf_str(b, ",\"stream\":true,\"stream_options\":{\"include_usage\":true}");
     if (t->model) {
         buf_str(b, ",\"model\":");
@@ -238,44 +236,56 @@ static bool command(talk *t, const char *line, bool *ret_handled)
         else
             printf("(%s)\n", ig_error_message());
     } else if (!strcmp(line, "/help")) {
-        fputs(
-            "/new start again   /receipt [FILE] save the last answer's receipt   /bye leave   Ctrl-C stops an answer\n",
-            stdout);
+        fputs("/new start again   /receipt [FILE] save the last answer's receipt   /bye leave   "
+              "Ctrl-C stops an answer\n",
+              stdout);
     } else {
         *ret_handled = false;
     }
     return true;
 }
 
+/* One line of standard input without its end; false at the end of the input. */
+static bool read_line(buf *line)
+{
+    char block[4096];
+    buf_clear(line);
+    while (fgets(block, sizeof block, stdin)) {
+        size_t n = strcspn(block, "\r\n");
+        buf_add(line, block, n);
+        if (block[n]) return line->status == IG_OK;
+    }
+    return line->n > 0 && line->status == IG_OK;
+}
+
+/* A refusal in a conversation on a terminal: say it, forget the message, go on. */
+static ig_status forgive(talk *t, ig_status s)
+{
+    if (s == IG_OK || s == IG_EIO) return s;
+    fprintf(stderr, "%s\n", ig_error_message());
+    json_array_remove(t->messages, json_array_size(t->messages) - 1);
+    ig_error_clear();
+    return IG_OK;
+}
+
 static ig_status chat(talk *t)
 {
-    char *line = NULL;
-    size_t cap = 0;
-    ssize_t n;
+    AUTO(buf) line = {0};
     bool terminal = isatty(STDIN_FILENO), handled;
+    buf_init(&line, MAX_ANSWER);
     TRY(start(t));
     if (terminal) printf("Talking with %s. /help for commands, /bye or Ctrl-D to leave.\n", t->url);
-    ig_status s = IG_OK;
-    while (s == IG_OK) {
+    for (;;) {
         if (terminal) fputs("\n> ", stdout), fflush(stdout);
-        if ((n = getline(&line, &cap, stdin)) < 0) break;
-        while (n && (line[n - 1] == '\n' || line[n - 1] == '\r')) line[--n] = 0;
-        if (!n) continue;
-        if (!command(t, line, &handled)) break;
+        if (!read_line(&line)) return buf_status(&line);
+        if (!line.n) continue;
+        if (!command(t, line.data, &handled)) return IG_OK;
         if (handled) continue;
-        if ((s = add_message(t, "user", line, (size_t)n)) != IG_OK) break;
-        s = turn(t);
+        TRY(add_message(t, "user", line.data, line.n));
+        ig_status s = turn(t);
         if (s == IG_OK && terminal) tell_stats(t);
-        if (s != IG_OK && terminal &&
-            s != IG_EIO) { /* a refusal: say it, forget the message, go on */
-            fprintf(stderr, "%s\n", ig_error_message());
-            json_array_remove(t->messages, json_array_size(t->messages) - 1);
-            ig_error_clear();
-            s = IG_OK;
-        }
+        TRY(terminal ? forgive(t, s) : s);
     }
-    free(line);
-    return s;
 }
 
 static int run(const char *name, int argc, char **argv)

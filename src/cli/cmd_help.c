@@ -21,9 +21,9 @@ static int run(int argc, char **argv)
 #define COMMAND(name, arguments, doc) printf("  ingot %-10s %-28s %s\n", #name, arguments, doc);
 #include "cli/commands.def"
 #undef COMMAND
-    printf(
-        "\nExit codes: 0 done, 1 the answer is no, 2 usage, 3 bad input, 4 the system refused, 5 not supported.\n"
-        "Each command: ingot help COMMAND.\n");
+    printf("\nExit codes: 0 done, 1 the answer is no, 2 usage, 3 bad input, 4 the system refused, "
+           "5 not supported.\n"
+           "Each command: ingot help COMMAND.\n");
     return EXIT_DONE;
 }
 

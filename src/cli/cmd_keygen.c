@@ -1,4 +1,5 @@
-/* cmd_keygen.c: ingot keygen: publisher keys (P-256), log keys (Ed25519), API keys (256 random bits). */
+/* cmd_keygen.c: ingot keygen: publisher keys (P-256), log keys (Ed25519), API keys (256 random
+ * bits). */
 #include <stdio.h>
 #include <string.h>
 #include "audit/key.h"
@@ -16,9 +17,9 @@ static ig_status publisher(const char *path)
     TRY(publisher_key_generate(&k));
     TRY(publisher_key_write_private(k, path));
     TRY(publisher_key_write_public(k, pub.data));
-    printf(
-        "private key %s (keep it off the server)\npublic key  %s\nfingerprint %s\nCompare the fingerprint by another channel before you trust the public key.\n",
-        path, pub.data, publisher_key_fingerprint(k));
+    printf("private key %s (keep it off the server)\npublic key  %s\nfingerprint %s\nCompare the "
+           "fingerprint by another channel before you trust the public key.\n",
+           path, pub.data, publisher_key_fingerprint(k));
     return IG_OK;
 }
 

@@ -1,4 +1,5 @@
-/* cmd_perplexity.c: ingot perplexity: exp of the mean negative log-likelihood of a text, in windows; optionally against a second arithmetic with the
+/* cmd_perplexity.c: ingot perplexity: exp of the mean negative log-likelihood of a text, in
+ * windows; optionally against a second arithmetic with the
  * mean KL divergence between their distributions (what `make quality` uses). */
 #include <math.h>
 #include <stdio.h>
@@ -167,12 +168,13 @@ static void report(const job *j, double seconds)
         return;
     }
     double other = exp(j->b.nll / n);
-    printf(
-        j->json
-            ? "{\"tokens\":%lld,\"perplexity\":%.5f,\"against\":%.5f,\"change_percent\":%.4f,\"mean_kl\":%.6f,\"same_top\":%.5f,\"seconds\":%.1f}\n"
-            : "%lld tokens: perplexity %.5f against %.5f (%+.4f %%), mean KL %.6f, same top token %.5f, %.1f s\n",
-        (long long)j->n, ppl, other, 100 * (ppl / other - 1), j->kl / n, (double)j->n_top_equal / n,
-        seconds);
+    printf(j->json
+               ? "{\"tokens\":%lld,\"perplexity\":%.5f,\"against\":%.5f,\"change_percent\":%.4f,"
+                 "\"mean_kl\":%.6f,\"same_top\":%.5f,\"seconds\":%.1f}\n"
+               : "%lld tokens: perplexity %.5f against %.5f (%+.4f %%), mean KL %.6f, same top "
+                 "token %.5f, %.1f s\n",
+           (long long)j->n, ppl, other, 100 * (ppl / other - 1), j->kl / n,
+           (double)j->n_top_equal / n, seconds);
 }
 
 static int run(int argc, char **argv)

@@ -1,5 +1,7 @@
-/* cmd_replay.c: ingot replay: compute a recorded answer again from its receipt and compare token by token.
- * Exit codes: 0 identical, 1 differs (the first token that does is named), 2 not replayable (contract, model or input missing). */
+/* cmd_replay.c: ingot replay: compute a recorded answer again from its receipt and compare token
+ * by token.
+ * Exit codes: 0 identical, 1 differs (the first token that does is named), 2 not replayable
+ * (contract, model or input missing). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,7 +92,8 @@ static ig_dtype kv_type_of(const char *name)
                                        : IG_F16;
 }
 
-/* Verifies the bundle, says if its root is another than the recorded one, opens it under the recorded contract. */
+/* Verifies the bundle, says if its root is another than the recorded one, opens it under the
+ * recorded contract. */
 static ig_status open_model(replay *r)
 {
     AUTO(buf) model = {0}, sig = {0};
@@ -223,11 +226,10 @@ static ig_status replay_all(replay *r, int *ret_code)
         if (s == IG_OK && n) s = compare(r, prompt, n_prompt, want, n, i, &at, &other);
         if (s == IG_OK && at < n) {
             *ret_code = REPLAY_DIFFERS;
-            printf(
-                r->json
-                    ? "{\"replay\":\"differs\",\"choice\":%d,\"token\":%lld,\"of\":%lld,\"recorded\":%d,\"computed\":%d}\n"
-                    : "differs: choice %d, token %lld of %lld is %d in the log and %d now\n",
-                i, (long long)at, (long long)n, want[at], other);
+            printf(r->json ? "{\"replay\":\"differs\",\"choice\":%d,\"token\":%lld,\"of\":%lld,"
+                             "\"recorded\":%d,\"computed\":%d}\n"
+                           : "differs: choice %d, token %lld of %lld is %d in the log and %d now\n",
+                   i, (long long)at, (long long)n, want[at], other);
         }
         total += at;
         mem_free((void *)want);

@@ -85,13 +85,14 @@ static void tell(const server *sv, const serve_report *r, bool json)
         snprintf(address, sizeof address, "http://%.*s:%d", (int)(strrchr(where, ':') - where),
                  where, http_port(sv->http));
     if (json) {
-        printf(
-            "{\"ready\":true,\"address\":\"%s\",\"model\":\"%s\",\"hash_us\":%lld,\"hash_bytes\":%lld,\"bind_us\":%lld,\"touch_us\":%lld,\"touch_bytes\":%lld,"
-            "\"prove_us\":%lld,\"ready_us\":%lld,\"kv_bytes\":%lld,\"arena_bytes\":%lld,\"kset\":\"%s\"}\n",
-            address, sv->model.name, (long long)r->hash.us, (long long)r->hash.n_bytes,
-            (long long)r->bind.us, (long long)r->touch.us, (long long)r->touch.n_bytes,
-            (long long)r->prove.us, (long long)r->ready_us, (long long)f->kv_pool_bytes,
-            (long long)f->arena_bytes, f->kset);
+        printf("{\"ready\":true,\"address\":\"%s\",\"model\":\"%s\",\"hash_us\":%lld,"
+               "\"hash_bytes\":%lld,\"bind_us\":%lld,\"touch_us\":%lld,\"touch_bytes\":%lld,"
+               "\"prove_us\":%lld,\"ready_us\":%lld,\"kv_bytes\":%lld,\"arena_bytes\":%lld,"
+               "\"kset\":\"%s\"}\n",
+               address, sv->model.name, (long long)r->hash.us, (long long)r->hash.n_bytes,
+               (long long)r->bind.us, (long long)r->touch.us, (long long)r->touch.n_bytes,
+               (long long)r->prove.us, (long long)r->ready_us, (long long)f->kv_pool_bytes,
+               (long long)f->arena_bytes, f->kset);
     } else {
         printf("2 load   %7.3f s  %.1f MB verified, %.2f GB/s\n",
                (double)(r->hash.us + r->bind.us) * 1e-6, (double)r->hash.n_bytes * 1e-6,

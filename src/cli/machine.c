@@ -100,7 +100,8 @@ ig_status machine_hash(int n_threads, double *ret_gb_s)
     return IG_OK;
 }
 
-/* The int8 kernel on a matrix that stays in the caches: what arithmetic gives when memory does not hold it back. */
+/* The int8 kernel on a matrix that stays in the caches: what arithmetic gives when memory does not
+ * hold it back. */
 #define CORE_N 512
 #define CORE_K 512
 #define CORE_T 256

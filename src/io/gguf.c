@@ -1,4 +1,5 @@
-/* gguf.c: parses a GGUF file. Every count and length is checked against the bytes that are there before it is used. */
+/* gguf.c: parses a GGUF file. Every count and length is checked against the bytes that are there
+ * before it is used. */
 #include "io/gguf.h"
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,7 @@
-/* gguf.h: a GGUF file, mapped and checked: key-values and tensors; rows of its quantised types as f32, or exactly as affine groups.
- * Format: "GGUF" | u32 version (2, 3) | u64 n_tensors | u64 n_kv | key-values | tensor infos | padding | tensor bytes. Little endian. */
+/* gguf.h: a GGUF file, mapped and checked: key-values and tensors; rows of its quantised types as
+ * f32, or exactly as affine groups.
+ * Format: "GGUF" | u32 version (2, 3) | u64 n_tensors | u64 n_kv | key-values | tensor infos |
+ * padding | tensor bytes. Little endian. */
 #ifndef IO_GGUF_H
 #define IO_GGUF_H
 #include "base/file.h"
@@ -79,7 +81,8 @@ IG_MUST_USE ig_status gguf_get_f64(const gguf *g, const char *key, double *ret);
 IG_MUST_USE ig_status gguf_get_str(const gguf *g, const char *key, str *ret);
 IG_MUST_USE ig_status gguf_get_array(const gguf *g, const char *key, gguf_kind element,
                                      const gguf_value **ret);
-/* Next string of a string array: start with *at = v->p; call v->n times (checked when the file was opened). */
+/* Next string of a string array: start with *at = v->p; call v->n times (checked when the file was
+ * opened). */
 str gguf_next_string(const uint8_t **at);
 int64_t gguf_int(const gguf_value *v,
                  uint64_t i); /* element i of a numeric array, or the scalar (i 0) */
@@ -91,7 +94,8 @@ const char *gguf_type_name(gguf_type t);
 void gguf_decode(gguf_type t, const uint8_t *p, int64_t n, float *out);
 /* Is the type an affine group of 32 as it stands (Q4_0, Q4_1, Q8_0)? bits 4 or 8. */
 bool gguf_affine_bits(gguf_type t, int *ret_bits);
-/* One row of n elements exactly as MLX codes (n * bits / 8 bytes) and f16 scales and biases (n / 32 each). false if the bias of a
+/* One row of n elements exactly as MLX codes (n * bits / 8 bytes) and f16 scales and biases (n /
+ * 32 each). false if the bias of a
  * group does not fit f16 (a scale above 511 in Q8_0): then decode and quantise anew. */
 bool gguf_affine_row(gguf_type t, const uint8_t *p, int64_t n, uint8_t *codes, uint16_t *scales,
                      uint16_t *biases);

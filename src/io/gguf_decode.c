@@ -1,11 +1,14 @@
-/* gguf_decode.c: the block types of ggml as f32 values, and the three of them that are affine groups as they stand.
+/* gguf_decode.c: the block types of ggml as f32 values, and the three of them that are affine
+ * groups as they stand.
  *
  * Blocks (little endian, f16 d and m):
  *   Q4_0  d | 16 bytes: low nibbles are elements 0..15, high nibbles 16..31; value (q - 8) d
  *   Q4_1  d m | the same nibbles; value q d + m
- *   Q5_0  d | u32 fifth bits | nibbles; value (q - 16) d          Q5_1  d m | u32 | nibbles; value q d + m
+ *   Q5_0  d | u32 fifth bits | nibbles; value (q - 16) d          Q5_1  d m | u32 | nibbles; value
+ *   q d + m
  *   Q8_0  d | 32 int8; value q d
- *   K types: super-blocks of 256 with 6- or 4-bit sub-scales; each decoder below states its layout. */
+ *   K types: super-blocks of 256 with 6- or 4-bit sub-scales; each decoder below states its
+ *   layout. */
 #include "base/half.h"
 #include "io/gguf.h"
 
@@ -55,7 +58,8 @@ static void decode_q8_0(const uint8_t *p, float *out)
     for (int j = 0; j < 32; j++) out[j] = (float)(int8_t)p[2 + j] * d;
 }
 
-/* scales[16] (low nibble scale, high nibble min) | qs[64] | d dmin; 16 sub-blocks of 16; 2-bit codes: each 32 bytes of qs hold four runs
+/* scales[16] (low nibble scale, high nibble min) | qs[64] | d dmin; 16 sub-blocks of 16; 2-bit
+ * codes: each 32 bytes of qs hold four runs
  * of 32 elements at shifts 0, 2, 4, 6. */
 static void decode_q2_k(const uint8_t *p, float *out)
 {
@@ -68,7 +72,8 @@ static void decode_q2_k(const uint8_t *p, float *out)
     }
 }
 
-/* hmask[32] | qs[64] | scales[12] | d; third bit of element i: bit (i / 32) of hmask[i % 32], absent means -4; 6-bit scales minus 32:
+/* hmask[32] | qs[64] | scales[12] | d; third bit of element i: bit (i / 32) of hmask[i % 32],
+ * absent means -4; 6-bit scales minus 32:
  * low nibbles in bytes 0..7, high bit pairs in bytes 8..11. */
 static void decode_q3_k(const uint8_t *p, float *out)
 {
@@ -84,7 +89,8 @@ static void decode_q3_k(const uint8_t *p, float *out)
     }
 }
 
-/* Sub-block j of 8 has a 6-bit scale and minimum in 12 bytes: j < 4: low 6 bits of bytes j and j + 4; else nibbles of byte j + 4 with the top
+/* Sub-block j of 8 has a 6-bit scale and minimum in 12 bytes: j < 4: low 6 bits of bytes j and j +
+ * 4; else nibbles of byte j + 4 with the top
  * bits of bytes j - 4 and j. */
 static void scale_min(const uint8_t *s, int j, int *scale, int *min)
 {
@@ -97,7 +103,8 @@ static void scale_min(const uint8_t *s, int j, int *scale, int *min)
     }
 }
 
-/* d dmin | scales[12] | qs[128]: each 32 bytes of qs hold two sub-blocks of 32, low nibbles then high. */
+/* d dmin | scales[12] | qs[128]: each 32 bytes of qs hold two sub-blocks of 32, low nibbles then
+ * high. */
 static void decode_q4_k(const uint8_t *p, float *out)
 {
     float d = f16_at(p), dmin = f16_at(p + 2);
@@ -111,7 +118,8 @@ static void decode_q4_k(const uint8_t *p, float *out)
     }
 }
 
-/* d dmin | scales[12] | qh[32] | qs[128]: as Q4_K with the fifth bit of sub-block j in bit j of qh. */
+/* d dmin | scales[12] | qh[32] | qs[128]: as Q4_K with the fifth bit of sub-block j in bit j of
+ * qh. */
 static void decode_q5_k(const uint8_t *p, float *out)
 {
     float d = f16_at(p), dmin = f16_at(p + 2);
@@ -125,7 +133,8 @@ static void decode_q5_k(const uint8_t *p, float *out)
     }
 }
 
-/* ql[128] | qh[64] | int8 scales[16] | d; per half of 128: run r of 32 takes ql[64 half + (r % 2) 32 + l] low nibble for r < 2, high after,
+/* ql[128] | qh[64] | int8 scales[16] | d; per half of 128: run r of 32 takes ql[64 half + (r % 2)
+ * 32 + l] low nibble for r < 2, high after,
  * and two bits of qh[32 half + l] at shift 2 r; minus 32. */
 static void decode_q6_k(const uint8_t *p, float *out)
 {

@@ -1,5 +1,6 @@
 /* npy.c: NumPy .npy files, versions 1.0 to 3.0, C order, little endian.
- * "\x93NUMPY" | major minor | u16 or u32 header length | Python dict literal padded with spaces, ending in \n | data. */
+ * "\x93NUMPY" | major minor | u16 or u32 header length | Python dict literal padded with spaces,
+ * ending in \n | data. */
 #include <stdio.h>
 #include <string.h>
 #include "base/file.h"

@@ -1,6 +1,8 @@
 /* safetensors.h: the header of a safetensors file, read and written.
- * File: u64 LE header length | JSON header (padded with spaces) | tensor bytes, contiguous in offset order.
- * Reading promises: every tensor lies inside the file, in order, without gap or overlap, aligned to its element size, its
+ * File: u64 LE header length | JSON header (padded with spaces) | tensor bytes, contiguous in
+ * offset order.
+ * Reading promises: every tensor lies inside the file, in order, without gap or overlap, aligned
+ * to its element size, its
  * bytes equal to dims x element size. */
 #ifndef IO_SAFETENSORS_H
 #define IO_SAFETENSORS_H
@@ -37,8 +39,10 @@ IG_MUST_USE ig_status safetensors_read(const char *what, const uint8_t *bytes, s
 void safetensors_done(st_index *x);
 static inline void st_index_auto(st_index *x) { safetensors_done(x); }
 
-/* The header for tensors in the given order: fills begin of each (n_bytes must be set), and gives length word and JSON padded so
- * that tensor bytes start at a multiple of 64. Tensors whose size is a multiple of 64 belong first: then all of them are aligned. */
+/* The header for tensors in the given order: fills begin of each (n_bytes must be set), and gives
+ * length word and JSON padded so
+ * that tensor bytes start at a multiple of 64. Tensors whose size is a multiple of 64 belong
+ * first: then all of them are aligned. */
 IG_MUST_USE ig_status safetensors_header(st_tensor *t, size_t n, const st_pair *meta, size_t n_meta,
                                          buf *ret_header);
 

@@ -1,4 +1,5 @@
-/* weights.c: named tensors over mapped safetensors files: one file, or the shards of a Hugging Face index.
+/* weights.c: named tensors over mapped safetensors files: one file, or the shards of a Hugging
+ * Face index.
  * Owns the mappings; arrays adopt their bytes. */
 #include <string.h>
 #include "base/file.h"

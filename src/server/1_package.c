@@ -1,9 +1,11 @@
 /* 1_package.c: published files become a bundle.
  * takes    a Hugging Face directory or a GGUF
- * gives    BUNDLE/model: shards in MLX's layout, tokenizer, template, licence, bill of materials, release.json, digests of chunks and tensors, kat.json;
+ * gives    BUNDLE/model: shards in MLX's layout, tokenizer, template, licence, bill of materials,
+ * release.json, digests of chunks and tensors, kat.json;
  *          BUNDLE/verify.sh and VERIFY.md. `ingot sign` then adds model.sig
  * refuses  what it cannot read or represent exactly as documented; a bundle that exists
- * touches  BUNDLE.partial, renamed to BUNDLE when everything is written. Limit: storage and verification. */
+ * touches  BUNDLE.partial, renamed to BUNDLE when everything is written. Limit: storage and
+ * verification. */
 #include <stdio.h>
 #include <string.h>
 #include "audit/scripts.h"
@@ -28,7 +30,8 @@ static ig_status check_name(const char *name)
         strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:/@+-") != n)
         return ig_fail(
             IG_EINVAL,
-            "'%s' is no model name: 1 to %d letters, digits and . _ : / @ + - are possible; choose one with --name",
+            "'%s' is no model name: 1 to %d letters, digits and . _ : / @ + - are possible; "
+            "choose one with --name",
             name, MAX_NAME);
     return IG_OK;
 }
@@ -96,11 +99,11 @@ static ig_status write_card(const char *name, const char *from, const convert_re
     buf_init(&b, 1 << 16);
     TRY(file_join(&path, dir, "README.md"));
     if (file_exists(path.data)) return IG_OK;
-    buf_printf(
-        &b,
-        "# %s\n\nPacked by Ingot %s from `%s`: %lld tensors, %lld parameters, %.2f bits per parameter.\n",
-        name, IG_VERSION, last_part(from), (long long)r->n_tensors, (long long)r->n_parameters,
-        r->bits_per_weight);
+    buf_printf(&b,
+               "# %s\n\nPacked by Ingot %s from `%s`: %lld tensors, %lld parameters, %.2f bits per "
+               "parameter.\n",
+               name, IG_VERSION, last_part(from), (long long)r->n_tensors,
+               (long long)r->n_parameters, r->bits_per_weight);
     return write_text(dir, "README.md", &b);
 }
 
@@ -114,12 +117,14 @@ static ig_status write_bom(const char *name, int64_t version, const char *dir)
     buf_init(&b, (size_t)64 << 20);
     TRY(manifest_hash_dir(dir, &o, &m));
     clock_rfc3339(clock_wall_us() / 1000000 * 1000000, time);
-    buf_printf(
-        &b,
-        "{\"bomFormat\":\"CycloneDX\",\"specVersion\":\"1.6\",\"version\":1,\"metadata\":{\"timestamp\":\"%.19sZ\","
-        "\"tools\":{\"components\":[{\"type\":\"application\",\"name\":\"ingot\",\"version\":\"%s\"}]},"
-        "\"component\":{\"type\":\"machine-learning-model\",\"bom-ref\":\"model\",\"name\":\"%s\",\"version\":\"%lld\"}},\"components\":[",
-        time, IG_VERSION, name, (long long)version);
+    buf_printf(&b,
+               "{\"bomFormat\":\"CycloneDX\",\"specVersion\":\"1.6\",\"version\":1,"
+               "\"metadata\":{\"timestamp\":\"%.19sZ\","
+               "\"tools\":{\"components\":[{\"type\":\"application\",\"name\":\"ingot\","
+               "\"version\":\"%s\"}]},"
+               "\"component\":{\"type\":\"machine-learning-model\",\"bom-ref\":\"model\","
+               "\"name\":\"%s\",\"version\":\"%lld\"}},\"components\":[",
+               time, IG_VERSION, name, (long long)version);
     for (size_t i = 0; i < m.n; i++) {
         buf_str(&b, i ? ",\n{\"type\":\"file\",\"name\":" : "\n{\"type\":\"file\",\"name\":");
         buf_json_string(&b, m.files[i].name, strlen(m.files[i].name));

@@ -1,8 +1,10 @@
 /* 2_load.c: a bundle becomes a verified, mapped, bound model.
  * takes    a bundle (model/, model.sig) and a trusted key from outside it
  * gives    an ig_lm over mapped files, all hashed against the signature; the durable load event
- * refuses  a signature by no trusted key, a file that differs, is missing, unlisted or a link; an expired release or one for a newer engine;
- *          files that this user may write, unless allowed; tensors that the config has no place for, or the other way round
+ * refuses  a signature by no trusted key, a file that differs, is missing, unlisted or a link; an
+ * expired release or one for a newer engine;
+ *          files that this user may write, unless allowed; tensors that the config has no place
+ *          for, or the other way round
  * touches  the bundle (read only), the log. Limit: storage and verification. */
 #include <stdio.h>
 #include <string.h>
@@ -91,7 +93,8 @@ static ig_status check_writable(server *sv, const oms *s)
         if (!sv->config.number[SET_allow_writable])
             return ig_fail(
                 IG_EVERIFY,
-                "%s can be written by the user that runs this server: give the model to another user, read-only, or "
+                "%s can be written by the user that runs this server: give the model to another "
+                "user, read-only, or "
                 "allow it with --allow-writable (the load event will say so)",
                 s->files.files[i].name);
     }

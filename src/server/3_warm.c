@@ -1,7 +1,8 @@
 /* 3_warm.c: nothing is left for the first request to pay, and machine and model are proven.
  * takes    a bound model and the probe token of its load event
  * gives    touched weights, pages and arena; the plan; a known answer equal to the signed one
- * refuses  a known answer that differs: the machine computes other bits than the packager's, or the wrong model was signed
+ * refuses  a known answer that differs: the machine computes other bits than the packager's, or
+ * the wrong model was signed
  * touches  the model; kat.json. Limit: storage, then arithmetic. */
 #include <string.h>
 #include "base/clock.h"
@@ -39,7 +40,8 @@ static ig_status find_answer(const char *what, const json_t *root, const ig_lm_f
     }
     return ig_fail(
         IG_EVERIFY,
-        "%s: no known answer for arithmetic %s with a %s KV cache: pack the model with this version",
+        "%s: no known answer for arithmetic %s with a %s KV cache: pack the model with this "
+        "version",
         what, f->kset, f->kv_type);
 }
 
@@ -125,9 +127,9 @@ ig_status kat_write(const char *model_dir)
     AUTO(buf) path = {0}, out = {0};
     buf_init(&out, MAX_KAT);
     TRY(file_join(&path, model_dir, "kat.json"));
-    buf_str(
-        &out,
-        "{\"format\":1,\"prompt\":\"token i of 24 is (7919 i + 17) mod vocabulary; 16 greedy tokens\",\"answers\":[");
+    buf_str(&out,
+            "{\"format\":1,\"prompt\":\"token i of 24 is (7919 i + 17) mod vocabulary; 16 greedy "
+            "tokens\",\"answers\":[");
     for (int a = 0; a < 2; a++)
         for (size_t i = 0; i < N_ELEM(kv_types); i++)
             TRY(answer_of(model_dir, a ? IG_LM_EXACT : IG_LM_INT8, kv_types[i], !a && !i, &out));

@@ -1,8 +1,10 @@
 /* 4_admit.c: may this request join the queue?
  * takes    a parsed request of an authenticated client
  * gives    a place in the queue, the fields of the admit event
- * refuses  another model's name, more tokens than the context could ever hold, a full queue, a draining server, a dead log
- * touches  counters only: no text is tokenised, nothing is computed, before the event that pipeline.c writes is durable */
+ * refuses  another model's name, more tokens than the context could ever hold, a full queue, a
+ * draining server, a dead log
+ * touches  counters only: no text is tokenised, nothing is computed, before the event that
+ * pipeline.c writes is durable */
 #include <stdio.h>
 #include <string.h>
 #include "ingot/device.h"

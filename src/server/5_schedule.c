@@ -1,32 +1,29 @@
 /* 5_schedule.c: from an admitted request to a place in a step.
  * takes    an admitted request and its token
- * gives    the rendered prompt as token ids; sessions with all their KV pages reserved; the rows of the next step
- * refuses  what the template refuses; prompts that do not fit the context (400, context_length_exceeded)
+ * gives    the rendered prompt as token ids; sessions with all their KV pages reserved; the rows
+ * of the next step
+ * refuses  what the template refuses; prompts that do not fit the context (400,
+ * context_length_exceeded)
  * touches  text parts of the model from text workers; the page ledger from the engine thread
- * A request waits until all pages of prompt + max_tokens are free: what runs is never evicted. Keys take turns. */
+ * A request waits until all pages of prompt + max_tokens are free: what runs is never evicted.
+ * Keys take turns. */
 #include <stdio.h>
 #include <string.h>
 #include "base/clock.h"
+#include "base/json.h"
 #include "server/stage.h"
-
-/* JSON text of a value, for the calls that take text. */
-static char *dump(const json_t *v)
-{
-    char *text = json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY);
-    return text;
-}
 
 static ig_status chat_prompt(request *r)
 {
-    char *messages = dump(r->api.messages), *kwargs = r->api.kwargs ? dump(r->api.kwargs) : NULL;
-    ig_status s =
-        messages && (kwargs || !r->api.kwargs) ? IG_OK : ig_fail(IG_ENOMEM, "out of memory");
-    ig_lm_chat_options o = {.date = r->date, .kwargs_json = kwargs};
-    if (s == IG_OK)
-        s = ig_lm_prompt_chat(r->sv->model.lm, messages, strlen(messages), &o, &r->prompt);
-    free(messages);
-    free(kwargs);
-    return s;
+    AUTO(buf) messages = {0}, kwargs = {0};
+    buf_init(&messages, 2 * (size_t)r->sv->config.number[SET_max_body]);
+    buf_init(&kwargs, 2 * (size_t)r->sv->config.number[SET_max_body]);
+    json_write(r->api.messages, &messages);
+    if (r->api.kwargs) json_write(r->api.kwargs, &kwargs);
+    TRY(buf_status(&messages));
+    TRY(buf_status(&kwargs));
+    ig_lm_chat_options o = {.date = r->date, .kwargs_json = kwargs.data};
+    return ig_lm_prompt_chat(r->sv->model.lm, messages.data, messages.n, &o, &r->prompt);
 }
 
 static ig_status ids_prompt(request *r)

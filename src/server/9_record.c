@@ -1,7 +1,9 @@
 /* 9_record.c: what became of a request.
  * takes    a finished request: text and tokens of each choice, outcome, times
- * gives    the done event's fields; after it is durable and under a checkpoint, the receipt and the last bytes
- * refuses  nothing; if the event cannot be written, the stream ends with an error and without [DONE], a body becomes an error
+ * gives    the done event's fields; after it is durable and under a checkpoint, the receipt and
+ * the last bytes
+ * refuses  nothing; if the event cannot be written, the stream ends with an error and without
+ * [DONE], a body becomes an error
  * touches  the log through pipeline.c; the request's output */
 #include <string.h>
 #include "base/clock.h"

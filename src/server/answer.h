@@ -7,7 +7,8 @@
 void answer_open_chunk(const request *r, int i, buf *out);
 /* A piece of text of choice i, with its logprobs entries (JSON list items, may be empty). */
 void answer_text_chunk(const request *r, int i, str text, str logprobs, buf *out);
-/* The chunk that carries finish_reason; `proof` (a receipt, may be empty) goes into the field audit of the last one. */
+/* The chunk that carries finish_reason; `proof` (a receipt, may be empty) goes into the field
+ * audit of the last one. */
 void answer_finish_chunk(const request *r, int i, str proof, buf *out);
 void answer_usage_chunk(const request *r, buf *out);
 /* "data: {"error":...}\n\n": the end of a stream that failed. */

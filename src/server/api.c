@@ -1,4 +1,5 @@
-/* api.c: see api.h; the fields are in api.def. Every refusal names the field and what was expected. */
+/* api.c: see api.h; the fields are in api.def. Every refusal names the field and what was
+ * expected. */
 #include "server/api.h"
 #include <math.h>
 #include <stdio.h>
@@ -310,7 +311,8 @@ static bool get_prompt(api_request *r, int64_t vocab, api_error *e)
             !json_is_integer(id) || json_integer_value(id) < 0 ||
             json_integer_value(id) >=
                 vocab) return BAD(e, "prompt",
-                                  "'prompt': entry %zu is not a token id below %lld (one prompt a request)",
+                                  "'prompt': entry %zu is not a token id below %lld (one prompt "
+                                  "a request)",
                                   i, (long long)vocab);
     }
     r->prompt = v;

@@ -1,4 +1,5 @@
-/* api.h: the OpenAI dialect: request bodies in, error objects out. Pure text; no connection, no model. */
+/* api.h: the OpenAI dialect: request bodies in, error objects out. Pure text; no connection, no
+ * model. */
 #ifndef SERVER_API_H
 #define SERVER_API_H
 #include <jansson.h>

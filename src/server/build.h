@@ -4,7 +4,8 @@
 #include "base/buf.h"
 #include "base/digest.h"
 
-/* SHA-256 over lines "HEX-SHA256-OF-FILE  NAME\n" of the executable and its loaded libraries, sorted; NAME without its folder. `list` (may be
+/* SHA-256 over lines "HEX-SHA256-OF-FILE  NAME\n" of the executable and its loaded libraries,
+ * sorted; NAME without its folder. `list` (may be
  * NULL, initialised) gets the lines. Files that have no path (vdso) are left out. */
 IG_MUST_USE ig_status build_digest(uint8_t ret_digest[SHA256_N], buf *list);
 /* The processor's own name, printable, without quotes; "unknown" where the system does not say. */

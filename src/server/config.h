@@ -35,7 +35,8 @@ extern const setting_info config_table[N_SETTINGS];
 IG_MUST_USE ig_status config_init(config *ret_config); /* all defaults */
 void config_free(config *c);
 static inline void config_auto(config *c) { config_free(c); }
-/* Sets by name ("kv_tokens" or "kv-tokens"); a value of lower origin than the present one is ignored. */
+/* Sets by name ("kv_tokens" or "kv-tokens"); a value of lower origin than the present one is
+ * ignored. */
 IG_MUST_USE ig_status config_set(config *c, const char *name, const char *value, origin from);
 /* "name = value" lines, # comments. Unknown names are errors with the line. */
 IG_MUST_USE ig_status config_read_file(config *c, const char *path);

@@ -1,4 +1,5 @@
-/* convert.c: decides a format per tensor, lays shards out, then fills them row block by row block. */
+/* convert.c: decides a format per tensor, lays shards out, then fills them row block by row
+ * block. */
 #include "server/convert.h"
 #include <fcntl.h>
 #include <fnmatch.h>
@@ -254,7 +255,8 @@ static void shard_name(const conversion *c, int32_t shard, char out[64])
     snprintf(out, 64, "model-%05d-of-%05lld.safetensors", shard + 1, (long long)c->n_shards);
 }
 
-/* The header of a shard: tensors of whole 64-byte multiples first, so that all of those are aligned. Copies `begin` back. */
+/* The header of a shard: tensors of whole 64-byte multiples first, so that all of those are
+ * aligned. Copies `begin` back. */
 static ig_status shard_header(conversion *c, int64_t first, int64_t n, buf *ret_header)
 {
     AUTO(mem_ptr) memory = mem_calloc((size_t)n, sizeof(st_tensor));

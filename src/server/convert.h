@@ -1,6 +1,8 @@
-/* convert.h: a source's tensors as MLX-quantised safetensors shards. Streaming: a few megabytes of rows at a time.
+/* convert.h: a source's tensors as MLX-quantised safetensors shards. Streaming: a few megabytes of
+ * rows at a time.
  *
- * A matrix is kept (its own 4- or 8-bit groups exactly, or 16 bits), or quantised to bits and group; where the group does not divide
+ * A matrix is kept (its own 4- or 8-bit groups exactly, or 16 bits), or quantised to bits and
+ * group; where the group does not divide
  * the rows, the largest smaller one that does is used, and `note` is told. */
 #ifndef SERVER_CONVERT_H
 #define SERVER_CONVERT_H

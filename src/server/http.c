@@ -1,6 +1,7 @@
 /* http.c: connections to requests and back.
  *
- * One exchange per HTTP request: its body is collected (bounded), then a route handles it at once or hands a request to the pipeline and
+ * One exchange per HTTP request: its body is collected (bounded), then a route handles it at once
+ * or hands a request to the pipeline and
  * suspends the connection until there is something to send. */
 #include "server/http.h"
 #include <arpa/inet.h>
@@ -138,7 +139,8 @@ static mhd_result get_limits(server *sv, struct MHD_Connection *c, exchange *x, 
     return send_json(c, 200, &b);
 }
 
-/* The receipt of a finished request; without the opening secret, which only the client was given. */
+/* The receipt of a finished request; without the opening secret, which only the client was
+ * given. */
 static mhd_result get_audit(server *sv, struct MHD_Connection *c, exchange *x, const char *rest)
 {
     AUTO(buf) b = {0};
@@ -148,7 +150,8 @@ static mhd_result get_audit(server *sv, struct MHD_Connection *c, exchange *x, c
     if (!pipeline_find_done(sv, rest, &done)) {
         api_error_set(
             &e, 404, "invalid_request_error", "not_found", "id",
-            "no finished request '%.64s' is remembered here; `ingot audit show` searches the whole log",
+            "no finished request '%.64s' is remembered here; `ingot audit show` searches the "
+            "whole log",
             rest);
         return send_error(c, &e);
     }
@@ -387,7 +390,8 @@ static ig_status listen_tcp(http *h, const char *text)
     if (!loopback && !h->sv->keys.n)
         return ig_fail(
             IG_EINVAL,
-            "listen: %s is not a loopback address: give --api-keys FILE, or listen on 127.0.0.1 or a Unix socket",
+            "listen: %s is not a loopback address: give --api-keys FILE, or listen on 127.0.0.1 "
+            "or a Unix socket",
             text);
     socklen_t n = is_v6 ? sizeof v6 : sizeof v4;
     struct sockaddr *a = is_v6 ? (struct sockaddr *)&v6 : (struct sockaddr *)&v4;

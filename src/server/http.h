@@ -4,7 +4,8 @@
 #include "server/server.h"
 
 typedef struct http http;
-/* Listens as the setting says and starts to serve. IG_EINVAL: an address that is not loopback needs API keys. */
+/* Listens as the setting says and starts to serve. IG_EINVAL: an address that is not loopback
+ * needs API keys. */
 IG_MUST_USE ig_status http_start(server *sv, http **ret_http);
 int http_port(const http *h);      /* 0 for a Unix socket */
 void http_stop_listening(http *h); /* open connections go on */

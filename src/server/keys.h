@@ -1,4 +1,5 @@
-/* keys.h: API keys: digests only. A line of the file: ID TENANT SHA256-OF-KEY-IN-HEX; # starts a comment. */
+/* keys.h: API keys: digests only. A line of the file: ID TENANT SHA256-OF-KEY-IN-HEX; # starts a
+ * comment. */
 #ifndef SERVER_KEYS_H
 #define SERVER_KEYS_H
 #include "base/digest.h"
@@ -17,6 +18,7 @@ typedef struct key_list {
 
 IG_MUST_USE ig_status keys_read(const char *path, key_list *ret_list);
 void keys_done(key_list *l);
-/* The key of an Authorization header ("Bearer ..."), comparing in constant time; NULL: none matches. */
+/* The key of an Authorization header ("Bearer ..."), comparing in constant time; NULL: none
+ * matches. */
 api_key *keys_find(const key_list *l, const char *authorization);
 #endif

@@ -41,7 +41,8 @@ IG_MUST_USE ig_status load_run(server *sv, progress_fn progress, void *user,
                                stage_report *ret_bind);
 
 /* --- 3 warm */
-/* Touches, plans, runs the known prompt, compares with kat.json. Needs the probe token: nothing is computed without an event. */
+/* Touches, plans, runs the known prompt, compares with kat.json. Needs the probe token: nothing is
+ * computed without an event. */
 IG_MUST_USE ig_status warm_run(server *sv, const audit_token *probe, stage_report *ret_touch,
                                stage_report *ret_prove);
 /* kat.json: known answers per kset and KV type. */

@@ -3,10 +3,13 @@
  *   HTTP thread   pipeline_submit: parse, stage 4, admit event (queued)
  *   log writer    on_admitted: the token exists, the request goes to a text worker
  *   text worker   stage 5 prepare, then to the engine; or the last bytes of a recorded request
- *   engine        stage 5 start and form, one step, stages 6 to 8, done event (queued) when all choices are over
- *   log writer    on_done: durable and under a checkpoint, the request goes to a text worker for stage 9
+ *   engine        stage 5 start and form, one step, stages 6 to 8, done event (queued) when all
+ *   choices are over
+ *   log writer    on_done: durable and under a checkpoint, the request goes to a text worker for
+ *   stage 9
  *
- * A client is told nothing of a request before its admit is durable, and no finish, body or [DONE] before its done is. */
+ * A client is told nothing of a request before its admit is durable, and no finish, body or [DONE]
+ * before its done is. */
 #define _GNU_SOURCE /* POLLRDHUP */
 #include "server/pipeline.h"
 #include <poll.h>
@@ -331,7 +334,8 @@ static void drop_interrupted(engine *g)
     }
 }
 
-/* Whose turn: the waiting request of the key that was served longest ago, the earliest of its requests. */
+/* Whose turn: the waiting request of the key that was served longest ago, the earliest of its
+ * requests. */
 static int32_t next_turn(const engine *g)
 {
     int32_t best = 0;

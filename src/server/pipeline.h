@@ -1,14 +1,17 @@
-/* pipeline.h: the only place that moves requests between stages, and the only one that writes audit events. */
+/* pipeline.h: the only place that moves requests between stages, and the only one that writes
+ * audit events. */
 #ifndef SERVER_PIPELINE_H
 #define SERVER_PIPELINE_H
 #include "server/request.h"
 
 /* Starts the threads; the model is loaded, proven and warm. */
 IG_MUST_USE ig_status pipeline_start(server *sv);
-/* Ends admissions, waits for open requests up to the setting `drain`, cancels the rest, ends the threads. */
+/* Ends admissions, waits for open requests up to the setting `drain`, cancels the rest, ends the
+ * threads. */
 void pipeline_stop(server *sv);
 
-/* Stage 4, from an HTTP thread: parses, admits, and later answers through the request. False: ret_error is the answer (already
+/* Stage 4, from an HTTP thread: parses, admits, and later answers through the request. False:
+ * ret_error is the answer (already
  * recorded as denied); r may be dropped. */
 bool pipeline_submit(server *sv, request *r, api_error *ret_error);
 /* Records a refusal before there was a request (authentication, size, route). */

@@ -1,6 +1,7 @@
 /* request.h: one request on its way through the stages, and the bytes on their way to its client.
  *
- * The pipeline owns everything but the part under `lock`, which it shares with the HTTP thread and the watcher. Two references: the
+ * The pipeline owns everything but the part under `lock`, which it shares with the HTTP thread and
+ * the watcher. Two references: the
  * connection's and the pipeline's. */
 #ifndef SERVER_REQUEST_H
 #define SERVER_REQUEST_H
@@ -86,7 +87,8 @@ void request_start(request *r, int http, bool stream);
 void request_write(request *r, const void *p, size_t n);
 void request_end(request *r);
 
-/* Connection side (http.c). Copies at most cap bytes; 0: nothing yet (suspended, if `suspend` was given), -1: the end. */
+/* Connection side (http.c). Copies at most cap bytes; 0: nothing yet (suspended, if `suspend` was
+ * given), -1: the end. */
 int64_t request_read(request *r, char *out, size_t cap, void (*suspend)(void *conn));
 /* Wakes a suspended connection; set once by http.c. */
 extern void (*request_resume)(void *conn);
@@ -95,7 +97,8 @@ extern void (*request_resume)(void *conn);
 IG_MUST_USE ig_status queue_init(queue *q);
 void queue_done(queue *q);
 void queue_push(queue *q, request *r);
-/* Waits until something is there, the queue is closed (NULL), or until_us passes (NULL; 0: no waiting, negative: forever). */
+/* Waits until something is there, the queue is closed (NULL), or until_us passes (NULL; 0: no
+ * waiting, negative: forever). */
 request *queue_pop(queue *q, int64_t until_us);
 void queue_close(queue *q);
 #endif

@@ -1,4 +1,5 @@
-/* serve.c: start and stop in order: settings, threads and kernels, the log and its boot event, stages 2 and 3, the pipeline, HTTP. */
+/* serve.c: start and stop in order: settings, threads and kernels, the log and its boot event,
+ * stages 2 and 3, the pipeline, HTTP. */
 #include "server/serve.h"
 #include <stdio.h>
 #include <string.h>

@@ -14,6 +14,7 @@ typedef struct serve_report {
 /* On success the server is ready and listens. On failure everything is closed again. */
 IG_MUST_USE ig_status serve_start(const config *c, const serve_callbacks *callbacks,
                                   server **ret_server, serve_report *ret_report);
-/* Drains, writes the stop event ("term", "int", "exit", "error"), closes. The status is the log's. */
+/* Drains, writes the stop event ("term", "int", "exit", "error"), closes. The status is the
+ * log's. */
 IG_MUST_USE ig_status serve_stop(server *sv, const char *reason);
 #endif

@@ -1,6 +1,8 @@
-/* server.h: the running server: settings, the model, the log, the queues, and the threads that walk them.
+/* server.h: the running server: settings, the model, the log, the queues, and the threads that
+ * walk them.
  *
- * Threads: HTTP (libmicrohttpd's), text workers (templates, tokens, receipts), one engine (sessions and steps), a watcher (hang-ups, deadlines,
+ * Threads: HTTP (libmicrohttpd's), text workers (templates, tokens, receipts), one engine
+ * (sessions and steps), a watcher (hang-ups, deadlines,
  * pings), the log's writer. A request is in exactly one place at a time; pipeline.c moves it. */
 #ifndef SERVER_SERVER_H
 #define SERVER_SERVER_H

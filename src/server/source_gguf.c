@@ -1,4 +1,5 @@
-/* source_gguf.c: a GGUF of the llama architecture under Hugging Face names. GGUF interleaves the two halves of each head in the rows of Q and
+/* source_gguf.c: a GGUF of the llama architecture under Hugging Face names. GGUF interleaves the
+ * two halves of each head in the rows of Q and
  * K (row 2 i + j of a head holds row j d/2 + i); they are put back here, exactly, row by row. */
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +33,8 @@ static const char *look_up(const name_pair *list, size_t n_list, const char *ste
     return NULL;
 }
 
-/* "blk.3.attn_q.weight" to "model.layers.3.self_attn.q_proj.weight"; false when the llama architecture has no such tensor. */
+/* "blk.3.attn_q.weight" to "model.layers.3.self_attn.q_proj.weight"; false when the llama
+ * architecture has no such tensor. */
 static bool hf_name(const char *name, char *out, size_t cap)
 {
     char stem[64], part[16];
@@ -196,17 +198,20 @@ static ig_status config(const source *s, buf *b)
     TRY(get_num(g, "llama.rope.freq_base", 10000, &theta));
     if (!heads) return ig_fail(IG_EFORMAT, "%s: llama.attention.head_count is 0", s->path);
     TRY(get_int(g, "llama.attention.key_length", hidden / heads, &head_dim));
-    buf_printf(
-        b,
-        "{\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":\"llama\",\"hidden_act\":\"silu\","
-        "\"vocab_size\":%lld,\"hidden_size\":%lld,\"intermediate_size\":%lld,\"num_hidden_layers\":%lld,"
-        "\"num_attention_heads\":%lld,\"num_key_value_heads\":%lld,\"head_dim\":%lld,"
-        "\"max_position_embeddings\":%lld,\"rms_norm_eps\":%.9g,\"rope_theta\":%.17g,\"rope_scaling\":null,"
-        "\"attention_bias\":false,\"mlp_bias\":false,\"tie_word_embeddings\":%s,"
-        "\"bos_token_id\":%lld,\"eos_token_id\":%lld}",
-        (long long)embed->dim[0], (long long)hidden, (long long)ffn, (long long)layers,
-        (long long)heads, (long long)kv_heads, (long long)head_dim, (long long)context, eps, theta,
-        gguf_tensor_find(g, "output.weight") ? "false" : "true", (long long)bos, (long long)eos);
+    buf_printf(b,
+               "{\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":\"llama\","
+               "\"hidden_act\":\"silu\","
+               "\"vocab_size\":%lld,\"hidden_size\":%lld,\"intermediate_size\":%lld,"
+               "\"num_hidden_layers\":%lld,"
+               "\"num_attention_heads\":%lld,\"num_key_value_heads\":%lld,\"head_dim\":%lld,"
+               "\"max_position_embeddings\":%lld,\"rms_norm_eps\":%.9g,\"rope_theta\":%.17g,"
+               "\"rope_scaling\":null,"
+               "\"attention_bias\":false,\"mlp_bias\":false,\"tie_word_embeddings\":%s,"
+               "\"bos_token_id\":%lld,\"eos_token_id\":%lld}",
+               (long long)embed->dim[0], (long long)hidden, (long long)ffn, (long long)layers,
+               (long long)heads, (long long)kv_heads, (long long)head_dim, (long long)context, eps,
+               theta, gguf_tensor_find(g, "output.weight") ? "false" : "true", (long long)bos,
+               (long long)eos);
     return buf_status(b);
 }
 

@@ -1,5 +1,5 @@
-/* source_hf.c: a Hugging Face directory (safetensors in f32, f16, bf16, or already quantised by MLX) as a source. */
-#include <stdlib.h>
+/* source_hf.c: a Hugging Face directory (safetensors in f32, f16, bf16, or already quantised by
+ * MLX) as a source. */
 #include <string.h>
 #include "base/file.h"
 #include "base/half.h"
@@ -27,7 +27,8 @@ static bool ends(const char *name, const char *tail)
     return str_ends(str_of(name), str_of(tail));
 }
 
-/* Buffers that older checkpoints carry and nothing reads; an output matrix that the config says is the embedding. */
+/* Buffers that older checkpoints carry and nothing reads; an output matrix that the config says is
+ * the embedding. */
 static bool is_unused(const hf *h, const char *name)
 {
     return ends(name, "rotary_emb.inv_freq") ||
@@ -115,10 +116,7 @@ static ig_status affine(const source *s, const source_tensor *t, int64_t row, in
 
 static ig_status dump(const json_t *v, buf *ret_json)
 {
-    char *text = json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
-    if (!text) return ig_fail(IG_ENOMEM, "no memory to write JSON");
-    buf_str(ret_json, text);
-    free(text);
+    json_write(v, ret_json);
     return buf_status(ret_json);
 }
 

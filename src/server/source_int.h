@@ -1,4 +1,5 @@
-/* source_int.h: what a source is inside: a table of functions per format over a common list of tensors. */
+/* source_int.h: what a source is inside: a table of functions per format over a common list of
+ * tensors. */
 #ifndef SERVER_SOURCE_INT_H
 #define SERVER_SOURCE_INT_H
 #include "server/source.h"

@@ -1,4 +1,5 @@
-/* stage.h: the functions of stages 4 to 9, as pipeline.c calls them. Each refuses by filling an api_error and returning false. */
+/* stage.h: the functions of stages 4 to 9, as pipeline.c calls them. Each refuses by filling an
+ * api_error and returning false. */
 #ifndef SERVER_STAGE_H
 #define SERVER_STAGE_H
 #include "server/request.h"
