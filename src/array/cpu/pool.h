@@ -17,15 +17,15 @@ typedef struct pool pool;
  * first run that has work for two. */
 IG_MUST_USE ig_status pool_new(int n_threads, pool **ret_pool);
 void pool_free(pool *p); /* joins its threads; no run may be in progress */
-pool *pool_shared(
-    void); /* the process's pool, one worker per CPU; NULL (recorded) without memory */
+/* The process's pool, one worker per CPU; NULL (recorded) without memory. */
+pool *pool_shared(void);
 int pool_threads(const pool *p);
 /* Waits for the run in progress, joins the threads, and uses n from the next run on. */
 IG_MUST_USE ig_status pool_set_threads(pool *p, int n_threads);
 /* Runs phases [0, n_phases): phase i is steps [first[i], first[i + 1]). Any thread may call, but
- * not from inside a step; calls take turns. The caller's floating-point environment is set to the contract's and
- * restored. Takes no lock and allocates nothing once the threads run and nobody else is waiting.
- * c may be NULL. */
+ * not from inside a step; calls take turns. The caller's floating-point environment is set to the
+ * contract's and restored. Takes no lock and allocates nothing once the threads run and nobody else
+ * is waiting. c may be NULL. */
 IG_MUST_USE ig_status pool_run(pool *p, const step *steps, const int32_t *first, int n_phases,
                                const int64_t *sym, run_counters *c);
 #endif
