@@ -2,12 +2,12 @@
  *
  * Work is published as *rounds*: some members of one phase, cut into lanes of consecutive blocks,
  * one lane a worker. Whoever finishes the last block of a round publishes the next one; it alone
- * writes the slot. Two slots alternate. The claim word of a lane is (round number, blocks left);
- * taking blocks is a compare-and-swap of the whole word. A thread reads a slot only after such a
- * claim succeeded: then its round is not finished, so neither the slot nor the steps behind it can
- * change or go away. A thread that was away for any time finds another number in the word and
- * touches nothing. (Should the number have come round again with the same count left, the claim is
- * a valid claim of the new round.)
+ * writes lanes and slot. Two sets of lanes alternate. The claim word of a lane is (round number,
+ * blocks left); taking blocks is a compare-and-swap of the whole word. A thread reads the rest of a
+ * lane only after such a claim succeeded: then its round is not finished, so neither the lane nor
+ * the steps behind it can change or go away. A thread that was away for any time finds another
+ * number in the word and touches nothing. (Should the number have come round again with the same
+ * count left, the claim is a valid claim of the new round.)
  *
  * Rounds of one block, and everything when there is one worker, run in the publishing thread
  * without a shared word. Waiters pause, then yield; a thread that has waited for POOL_PARK_US parks
@@ -24,6 +24,7 @@
 
 #define POOL_LINE 128               /* two 64-byte lines: the prefetcher pairs them */
 #define POOL_MEMBERS 32             /* steps in one round; a wider phase takes several */
+#define POOL_LANE_MEMBERS 4         /* of them beside a lane's claim word */
 #define POOL_ROUND_BLOCKS (1 << 30) /* blocks in one round; a longer step takes several */
 #define POOL_PORTION 16             /* blocks taken at once, at most */
 #define POOL_PAUSES 300             /* before a waiter yields */
@@ -35,14 +36,26 @@
 #define POOL_NICE 2 /* compute gives way to HTTP and audit threads */
 #define HUGE_PAGE ((size_t)2 << 20)
 
-typedef struct __attribute__((aligned(POOL_LINE))) line {
-    _Atomic uint64_t v; /* claim word: round number << 32 | blocks left in this lane */
-} line;
-
 typedef struct member {
     const step *s;
     int32_t start; /* its first block in the round */
 } member;
+
+/* Some members of one phase; owned by the worker that publishes it. */
+typedef struct round {
+    int64_t base; /* block of m[0].s that is the round's first: a long step takes several rounds */
+    int32_t n_blocks, n_members;
+    member m[POOL_MEMBERS + 1]; /* m[n_members].start = n_blocks */
+} round;
+
+/* One worker's share of a round, with all that running it needs on the lines that a claim fetches. */
+typedef struct __attribute__((aligned(POOL_LINE))) lane {
+    _Atomic uint64_t claim; /* round number << 32 | blocks left in this lane */
+    int64_t base;           /* as in round */
+    int32_t end;            /* the round's block after the last of this lane */
+    const member *m;        /* own, or where they do not fit the publisher's */
+    member own[POOL_LANE_MEMBERS + 1];
+} lane;
 
 /* Where a round begins: the next block to publish. */
 typedef struct cursor {
@@ -50,17 +63,10 @@ typedef struct cursor {
     int64_t block;
 } cursor;
 
-/* A round. What claimers read and what the next publisher needs lie together: it has been one of
- * the claimers, so its cache has them. */
-typedef struct slot {
-    _Alignas(POOL_LINE) _Atomic int64_t left; /* blocks not finished */
-    _Alignas(POOL_LINE) const int64_t *sym;   /* of the run */
-    int32_t n_blocks, n_lanes;
-    int64_t base; /* block of m[0].s that is the round's first */
-    cursor next;  /* where the next round begins */
-    int32_t n_members;
-    bool timing;
-    member m[POOL_MEMBERS + 1]; /* m[n_members].start = n_blocks */
+/* The end of a round. Whoever takes the last block off `left` has the line, and publishes. */
+typedef struct __attribute__((aligned(POOL_LINE))) slot {
+    _Atomic int64_t left; /* blocks not finished */
+    cursor next;          /* where the next round begins */
 } slot;
 
 typedef struct __attribute__((aligned(POOL_LINE))) worker {
@@ -72,6 +78,7 @@ typedef struct __attribute__((aligned(POOL_LINE))) worker {
     int64_t checked_us;          /* when it last looked at the clock */
     int32_t n_portions, n_check; /* claims since then, and how many until it looks again */
     _Atomic int64_t wait_ticks;  /* also written after a run's end, hence atomic */
+    round round;                 /* the last one that it published */
 } worker;
 
 /* The run in progress; does not change while it lasts. */
@@ -93,7 +100,7 @@ struct pool {
     _Alignas(POOL_LINE) job job;
     slot slots[2];
     worker *workers; /* [n_threads] */
-    line *lanes[2];  /* [n_threads] each */
+    lane *lanes[2];  /* [n_threads] each */
     char *scratch;   /* RUN_SCRATCH_BYTES a worker */
     _Atomic int n_threads;
     int n_started; /* threads of ours that run, <= n_threads - 1; with `started`, owner's */
@@ -239,12 +246,12 @@ static uint32_t portion(uint32_t left)
 
 /* Takes blocks of a lane of round `number`; 0 when the lane has none or is of another round. The
  * first one taken is *ret_left blocks before the lane's end. */
-static uint32_t claim(line *l, uint32_t number, uint32_t *ret_left)
+static uint32_t claim(lane *l, uint32_t number, uint32_t *ret_left)
 {
-    uint64_t x = atomic_load_explicit(&l->v, memory_order_relaxed);
+    uint64_t x = atomic_load_explicit(&l->claim, memory_order_relaxed);
     while (x >> 32 == number && (uint32_t)x) {
         uint32_t n = portion((uint32_t)x);
-        if (atomic_compare_exchange_weak_explicit(&l->v, &x, x - n, memory_order_acquire,
+        if (atomic_compare_exchange_weak_explicit(&l->claim, &x, x - n, memory_order_acquire,
                                                   memory_order_relaxed)) {
             *ret_left = (uint32_t)x;
             return n;
@@ -254,54 +261,72 @@ static uint32_t claim(line *l, uint32_t number, uint32_t *ret_left)
 }
 
 /* Runs blocks [k, k + n) of a round. */
-static void run_blocks(const slot *s, worker *w, int64_t k, int64_t n)
+static void run_blocks(worker *w, const member *first, int64_t base, int64_t k, int64_t n)
 {
-    const member *m = s->m;
-    int64_t t = s->timing ? cpu_ticks() : 0;
-    w->ctx.sym = s->sym;
+    const job *j = &w->pool->job;
+    const member *m = first;
+    int64_t t = j->timing ? cpu_ticks() : 0;
+    w->ctx.sym = j->sym;
     for (int64_t end = k + n; k < end; k++) {
         while (k >= m[1].start) m++;
-        m->s->run(m->s->args, &w->ctx, k - m->start + (m == s->m ? s->base : 0));
+        m->s->run(m->s->args, &w->ctx, k - m->start + (m == first ? base : 0));
     }
-    if (s->timing) w->kernel_ticks += cpu_ticks() - t;
+    if (j->timing) w->kernel_ticks += cpu_ticks() - t;
+}
+
+/* Claims and runs what is left of a lane; returns how many blocks. */
+static int64_t drain(worker *w, lane *l, uint32_t number)
+{
+    uint32_t left, taken;
+    int64_t n_done = 0;
+    while ((taken = claim(l, number, &left))) {
+        run_blocks(w, l->m, l->base, l->end - (int64_t)left, taken);
+        n_done += taken;
+        if (w->ctx.worker) breathe(w);
+    }
+    return n_done;
+}
+
+/* Were these the last blocks of the round? */
+static bool finishes(slot *s, int64_t n_done)
+{
+    return n_done && atomic_fetch_sub_explicit(&s->left, n_done, memory_order_acq_rel) == n_done;
 }
 
 /* Claims and runs what is left of a round, of which this thread has done n_done blocks before;
- * true when it finished the last block and has to publish. */
+ * true when it finished the last block and has to publish. Its own blocks are reported before it
+ * looks at the lanes of others: mostly they are the last. */
 static bool work_round(pool *p, worker *w, uint64_t now, int64_t n_done)
 {
-    uint32_t number = (uint32_t)(now >> 16), left, taken;
+    uint32_t number = (uint32_t)(now >> 16);
     int n = n_lanes(now);
+    if (!n) return false;
     slot *s = &p->slots[number & 1];
-    line *lanes = p->lanes[number & 1];
-    for (int v = 0; v < n; v++) {
-        int i = (w->ctx.worker + v) % n;
-        while ((taken = claim(&lanes[i], number, &left))) {
-            run_blocks(s, w, lane_start(s->n_blocks, i + 1, s->n_lanes) - left, taken);
-            n_done += taken;
-            if (w->ctx.worker) breathe(w);
-        }
-    }
-    return n_done && atomic_fetch_sub_explicit(&s->left, n_done, memory_order_acq_rel) == n_done;
+    lane *lanes = p->lanes[number & 1];
+    int own = w->ctx.worker % n;
+    if (finishes(s, n_done + drain(w, &lanes[own], number))) return true;
+    int64_t stolen = 0;
+    for (int v = 1; v < n; v++) stolen += drain(w, &lanes[(own + v) % n], number);
+    return finishes(s, stolen);
 }
 
 /* --- publishing */
 
-/* Lists the next blocks of one phase in s, from the cursor on, and moves it. None: the run is
+/* Lists the next blocks of one phase in r, from the cursor on, and moves it. None: the run is
  * over. */
-static int32_t gather(const job *j, cursor *at, slot *s, const run_ctx *ctx)
+static int32_t gather(const job *j, cursor *at, round *r, const run_ctx *ctx)
 {
     int64_t n = 0;
-    s->n_members = 0;
+    r->n_members = 0;
     while (!n && at->phase < j->n_phases) {
         int32_t end = j->first[at->phase + 1];
-        while (at->step < end && s->n_members < POOL_MEMBERS && n < POOL_ROUND_BLOCKS) {
+        while (at->step < end && r->n_members < POOL_MEMBERS && n < POOL_ROUND_BLOCKS) {
             const step *st = &j->steps[at->step];
             int64_t rest = st->blocks(st->args, ctx) - at->block, take = rest;
             if (take > POOL_ROUND_BLOCKS - n) take = POOL_ROUND_BLOCKS - n;
             if (take > 0) {
-                if (!n) s->base = at->block;
-                s->m[s->n_members++] = (member){st, (int32_t)n};
+                if (!n) r->base = at->block;
+                r->m[r->n_members++] = (member){st, (int32_t)n};
                 n += take;
             }
             at->block = take < rest ? at->block + take : 0;
@@ -309,23 +334,30 @@ static int32_t gather(const job *j, cursor *at, slot *s, const run_ctx *ctx)
         }
         if (at->step == end) at->phase++;
     }
-    s->m[s->n_members] = (member){.start = (int32_t)n};
-    s->n_blocks = (int32_t)n;
-    s->next = *at;
+    r->m[r->n_members] = (member){.start = (int32_t)n};
+    r->n_blocks = (int32_t)n;
     return (int32_t)n;
 }
 
 static void start_threads(pool *p);
 
-/* Fills the lanes; the publisher's own starts without the first blocks. Returns how many. */
-static uint32_t fill_lanes(slot *s, line *lanes, uint32_t number, int own)
+/* Cuts a round into lanes; the publisher's own starts without its first blocks. Returns how many
+ * these are. */
+static uint32_t fill_lanes(lane *lanes, int n, uint32_t number, const round *r, int own)
 {
     uint32_t mine = 0;
-    for (int i = 0; i < s->n_lanes; i++) {
-        int64_t end = lane_start(s->n_blocks, i + 1, s->n_lanes);
-        uint32_t n = (uint32_t)(end - lane_start(s->n_blocks, i, s->n_lanes));
-        if (i == own) n -= mine = portion(n);
-        atomic_store_explicit(&lanes[i].v, (uint64_t)number << 32 | n, memory_order_release);
+    for (int i = 0; i < n; i++) {
+        lane *l = &lanes[i];
+        l->base = r->base;
+        l->end = (int32_t)lane_start(r->n_blocks, i + 1, n);
+        l->m = r->m;
+        if (r->n_members <= POOL_LANE_MEMBERS) {
+            for (int k = 0; k <= r->n_members; k++) l->own[k] = r->m[k];
+            l->m = l->own;
+        }
+        uint32_t count = (uint32_t)(l->end - lane_start(r->n_blocks, i, n));
+        if (i == own) count -= mine = portion(count);
+        atomic_store_explicit(&l->claim, (uint64_t)number << 32 | count, memory_order_release);
     }
     return mine;
 }
@@ -348,25 +380,26 @@ static int64_t publish(pool *p, worker *w, uint64_t now)
     const job *j = &p->job;
     uint32_t number = (uint32_t)(now >> 16);
     cursor at = n_lanes(now) ? p->slots[number & 1].next : (cursor){.step = j->first[0]};
-    number++;
-    slot *s = &p->slots[number & 1];
-    w->ctx.sym = s->sym = j->sym;
-    s->timing = j->timing;
+    round *r = &w->round;
+    w->ctx.sym = j->sym;
     int32_t n;
-    while ((n = gather(j, &at, s, &w->ctx)) == 1) run_blocks(s, w, 0, 1);
+    while ((n = gather(j, &at, r, &w->ctx)) == 1) run_blocks(w, r->m, r->base, 0, 1);
     if (!n) {
         finish(p, w, now);
         return 0;
     }
     start_threads(p);
-    s->n_lanes = n < w->ctx.n_workers ? n : w->ctx.n_workers;
+    number++;
+    slot *s = &p->slots[number & 1];
+    lane *lanes = p->lanes[number & 1];
+    int lanes_n = n < w->ctx.n_workers ? n : w->ctx.n_workers, own = w->ctx.worker % lanes_n;
     atomic_store_explicit(&s->left, n, memory_order_relaxed);
-    int own = w->ctx.worker % s->n_lanes;
-    uint32_t mine = fill_lanes(s, p->lanes[number & 1], number, own);
-    atomic_store_explicit(&p->now, (uint64_t)number << 16 | (unsigned)s->n_lanes,
+    s->next = at;
+    uint32_t mine = fill_lanes(lanes, lanes_n, number, r, own);
+    atomic_store_explicit(&p->now, (uint64_t)number << 16 | (unsigned)lanes_n,
                           memory_order_release);
     wake(p);
-    run_blocks(s, w, lane_start(n, own, s->n_lanes), mine);
+    run_blocks(w, r->m, r->base, lane_start(n, own, lanes_n), mine);
     cpu_fence();
     wake(p);
     return mine;
@@ -429,7 +462,7 @@ static void stop_threads(pool *p)
 /* What depends on the number of workers, made before anything of the old setting is given up. */
 typedef struct crew {
     worker *workers;
-    line *lanes[2];
+    lane *lanes[2];
     char *scratch;
 } crew;
 
@@ -445,8 +478,8 @@ static ig_status crew_make(pool *p, int n, crew *ret_crew)
 {
     size_t n_scratch = ((size_t)n * RUN_SCRATCH_BYTES + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
     crew c = {.workers = mem_aligned(POOL_LINE, (size_t)n * sizeof(worker)),
-              .lanes = {mem_aligned(POOL_LINE, (size_t)n * sizeof(line)),
-                        mem_aligned(POOL_LINE, (size_t)n * sizeof(line))},
+              .lanes = {mem_aligned(POOL_LINE, (size_t)n * sizeof(lane)),
+                        mem_aligned(POOL_LINE, (size_t)n * sizeof(lane))},
               .scratch = mem_aligned(HUGE_PAGE, n_scratch)};
     if (!c.workers || !c.lanes[0] || !c.lanes[1] || !c.scratch) {
         crew_done(&c);
@@ -460,7 +493,7 @@ static ig_status crew_make(pool *p, int n, crew *ret_crew)
         c.workers[i].ctx = (run_ctx){
             .scratch = c.scratch + (size_t)i * RUN_SCRATCH_BYTES, .worker = i, .n_workers = n};
         c.workers[i].n_check = 1;
-        for (int k = 0; k < 2; k++) atomic_init(&c.lanes[k][i].v, 0);
+        for (int k = 0; k < 2; k++) atomic_init(&c.lanes[k][i].claim, 0);
     }
     *ret_crew = c;
     return IG_OK;
