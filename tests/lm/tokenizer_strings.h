@@ -6,10 +6,12 @@
 #include "base/digest.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "lm/tokenizer.h"
 #include "support/test.h"
 
 #define GOLDEN "tests/golden/lm/tokenizers/"
 #define N_STRINGS 10000
+#define N_SAMPLE 60 /* strings whose ids are committed in full */
 #define STRINGS_SEED 20240229
 
 typedef struct string_parts {
@@ -109,5 +111,66 @@ static inline void make_string(string_parts *s, size_t i, buf *b)
     if (i == 0) return;
     for (uint32_t n = i % 500 == 0 ? 200 : 1 + random_below(s, 10); n; n--) add_part(s, b);
     assert_ok(buf_status(b));
+}
+
+/* SHA-256 of ids and of both decoded texts. */
+static inline void digest_of(const tokenizer *t, const token_ids *ids, uint8_t ret[SHA256_N])
+{
+    sha256_ctx c;
+    assert_ok(sha256_init(&c));
+    sha256_add(&c, ids->id, ids->n * sizeof *ids->id);
+    for (int skip = 0; skip < 2; skip++) {
+        AUTO(buf) text;
+        buf_init(&text, 64 << 20);
+        assert_ok(tokenizer_decode(t, ids->id, ids->n, skip, &text));
+        sha256_add(&c, "\xff", 1);
+        sha256_add(&c, text.data ? text.data : "", text.n);
+    }
+    sha256_final(&c, ret);
+}
+
+/* The ids are what the next line of NAME.sample says. */
+static inline void check_sample(const char *name, const buf *sample, size_t *at, size_t i,
+                                const token_ids *ids)
+{
+    AUTO(buf) line;
+    buf_init(&line, 1 << 20);
+    for (size_t k = 0; k < ids->n; k++) buf_printf(&line, k ? " %d" : "%d", ids->id[k]);
+    buf_char(&line, '\n');
+    if (sample->n - *at < line.n || memcmp(sample->data + *at, line.data, line.n))
+        fail_msg("%s: string %zu: ids %s", name, i, line.data);
+    *at += line.n;
+}
+
+/* Ids and texts of all strings equal what the reference gave (NAME.digests, NAME.sample). */
+static inline void compare_with_golden(const char *name, const tokenizer *t)
+{
+    char file[128];
+    AUTO(buf) digests;
+    AUTO(buf) sample;
+    AUTO(buf) text;
+    string_parts s;
+    size_t at = 0, n_wrong = 0;
+    snprintf(file, sizeof file, "%s.digests", name);
+    read_golden(file, &digests);
+    snprintf(file, sizeof file, "%s.sample", name);
+    read_golden(file, &sample);
+    assert_int_equal(digests.n, N_STRINGS * 4);
+    buf_init(&text, 1 << 20);
+    strings_open(&s);
+    for (size_t i = 0; i < N_STRINGS; i++) {
+        AUTO(token_ids) ids;
+        uint8_t digest[SHA256_N];
+        token_ids_init(&ids, 1 << 20);
+        make_string(&s, i, &text);
+        tokenizer_flags flags = {.add_special = true, .parse_special = true};
+        assert_ok(tokenizer_encode(t, (str){text.data, text.n}, flags, &ids));
+        if (i < N_SAMPLE) check_sample(name, &sample, &at, i, &ids);
+        digest_of(t, &ids, digest);
+        if (memcmp(digest, digests.data + 4 * i, 4) && n_wrong++ < 5)
+            print_error("%s: string %zu differs: %.*s\n", name, i, (int)text.n, text.data);
+    }
+    strings_close(&s);
+    assert_int_equal(n_wrong, 0);
 }
 #endif

@@ -2,13 +2,17 @@
 strings they are tried on, and what the `tokenizers` library makes of them.
 
     pip install tokenizers==0.23.3 gguf
-    python3 tests/golden/scripts/make_tokenizers.py [SmolLM2.gguf]
+    python3 tests/golden/scripts/make_tokenizers.py [--train] [SmolLM2.gguf]
+
+The trainers break ties at random, so what is trained already is kept unless --train is given; all the
+rest is the same at every run.
 
 NAME.json       a tokenizer, trained here on the corpus in strings.json or written by hand
 strings.json    what the 10,000 strings are put together from (make_string here and in
                 tests/lm/tokenizer_strings.h do the same with the same generator)
 NAME.digests    per string 4 bytes: the start of SHA-256 of what encoding and decoding give
 NAME.sample     ids of the first 60 strings, a line each
+spm.vocab       a SentencePiece vocabulary as a GGUF has it
 smollm2.vocab   the vocabulary of SmolLM2 from its GGUF (only with an argument): specials, alphabet, merges
 """
 import base64
@@ -21,6 +25,8 @@ import sys
 from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers)
 
 OUT = "tests/golden/lm/tokenizers"
+ARGS = [a for a in sys.argv[1:] if a != "--train"]
+TRAIN = "--train" in sys.argv
 N_STRINGS = 10000
 SEED = 20240229
 SAMPLE = 60
@@ -397,6 +403,38 @@ def smollm2(path):
     return t
 
 
+def spm():
+    """A SentencePiece BPE vocabulary as a GGUF has it (tokens, scores, types), and the tokenizer that the
+    converter of `transformers` makes of it: every cut of a piece into two pieces is a merge, in order of scores."""
+    if TRAIN or not os.path.exists(f"{OUT}/spm.vocab"):
+        source = json.loads(spm_bpe(1000).to_str())["model"]
+        tokens = [t for t, _ in sorted(source["vocab"].items(), key=lambda kv: kv[1])]
+    else:
+        tokens = json.load(open(f"{OUT}/spm.vocab", encoding="utf-8"))["tokens"][:-2]
+    n = len(tokens)
+    # scores as of a trained model, with ties
+    scores = [0.0] * 259 + [-float((i - 259) // 2) for i in range(259, n)]
+    types = [2, 3, 3] + [6] * 256 + [1] * (n - 259)
+    tokens += ["<|user|>", "\n\n"]
+    scores += [0.0, 0.0]
+    types += [3, 4]
+    vocab = {t: i for i, t in enumerate(tokens)}
+    merges = []
+    for t, score in zip(tokens, scores):
+        local = [(t[:i], t[i:], score) for i in range(1, len(t)) if t[:i] in vocab and t[i:] in vocab]
+        merges += sorted(local, key=lambda x: (vocab[x[0]], vocab[x[1]]))
+    merges = sorted(merges, key=lambda v: (v[2], len(v[0]), len(v[1])), reverse=True)
+    t = Tokenizer(models.BPE(vocab=vocab, merges=[m[:2] for m in merges], unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    t.normalizer = N.Sequence([N.Prepend("▁"), N.Replace(" ", "▁")])
+    t.decoder = D.Sequence([D.Replace("▁", " "), D.ByteFallback(), D.Fuse(), D.Strip(" ", 1, 0)])
+    t.post_processor = processors.TemplateProcessing(single="<s> $A </s>", special_tokens=[("<s>", 1), ("</s>", 2)])
+    t.add_special_tokens([AddedToken(tokens[i], special=True, normalized=False) for i in range(n + 1) if types[i] in (2, 3)])
+    t.add_tokens([AddedToken("\n\n", normalized=False)])
+    with open(f"{OUT}/spm.vocab", "w", encoding="utf-8") as f:
+        json.dump({"tokens": tokens, "scores": scores, "types": types}, f, ensure_ascii=False, separators=(",", ":"))
+    return t
+
+
 def write(name, t, texts, with_json=True):
     if with_json:
         with open(f"{OUT}/{name}.json", "w", encoding="utf-8") as f:
@@ -430,12 +468,16 @@ def main():
         json.dump(parts, f, ensure_ascii=False)
     CORPUS.extend(parts["corpus"].split("\n"))
     for make in ALL:
-        t = make()
-        t = Tokenizer.from_str(t.to_str())
+        path = f"{OUT}/{make.__name__}.json"
+        if TRAIN or not os.path.exists(path):
+            t = Tokenizer.from_str(make().to_str())
+        else:
+            t = Tokenizer.from_file(path)
         write(make.__name__, t, texts)
         print(make.__name__, t.get_vocab_size())
-    if len(sys.argv) > 1:
-        write("smollm2", smollm2(sys.argv[1]), texts, with_json=False)
+    write("spm", spm(), texts, with_json=False)
+    if ARGS:
+        write("smollm2", smollm2(ARGS[0]), texts, with_json=False)
 
 
 main()
