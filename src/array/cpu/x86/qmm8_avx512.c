@@ -37,7 +37,8 @@ void qmm8_avx512(float *y, size_t ldy, const qmat *w, int64_t n0, int64_t n1, co
                  size_t rec_stride, int act_group, size_t nt, char *scratch)
 {
     qmm8_call c = {y, ldy, w, n0, n1, rec, rec_stride, (size_t)act_group, nt, scratch};
-    if (w->n >= QROWS && nt > WALK_MAX && tile_bytes(w) <= KERNEL_SCRATCH_BYTES)
+    bool many = nt > (w->k > 4096 ? 2 : 3);
+    if (w->n >= QROWS && many && tile_bytes(w) <= KERNEL_SCRATCH_BYTES)
         tile_rows(&c);
     else if (w->n >= QROWS && walk_bytes(w) <= KERNEL_SCRATCH_BYTES)
         walk_rows(&c);
