@@ -527,7 +527,8 @@ bool tokenizer_token_bytes(const tokenizer *t, int32_t id, buf *ret_bytes)
     }
     buf *from = &d->stages[0].held, *to = &d->stages[0].work;
     buf_add(from, s.p, s.n);
-    for (size_t i = 0; i < t->n_decode; i++) {
+    /* a raw byte is no text any more: no later step looks at it */
+    for (size_t i = 0; i < t->n_decode && utf8_valid(from->data, from->n); i++) {
         buf *swap = from;
         buf_clear(to);
         if (!apply(d, &t->decode[i], content(from), to)) return false;

@@ -6,7 +6,8 @@
 #include "lm/detokenise.h"
 #include "lm/tokenizer_impl.h"
 
-#define MAX_IDLE 8 /* encoders kept; more may be at work */
+#define MAX_IDLE 8                       /* encoders kept; more may be at work */
+#define MAX_IDLE_BYTES ((size_t)4 << 20) /* one that grew larger on a huge text is not kept */
 
 struct encoder_pool {
     lock lock;
@@ -123,10 +124,23 @@ static ig_status encoder_take(const tokenizer *t, encoder **ret_encoder)
     return IG_OK;
 }
 
+static size_t text_bytes(const text_buf *t) { return t->cap + t->cap_mark; }
+
+static size_t encoder_bytes(const encoder *e)
+{
+    size_t n = text_bytes(&e->joined) + e->cap_word + e->cap_out * sizeof *e->out;
+    for (int i = 0; i < 2; i++)
+        n += text_bytes(&e->norm[i]) + text_bytes(&e->pre[i]) + e->pieces[i].cap * sizeof(stretch);
+    n += e->matches.cap * sizeof(stretch) + e->cap_code * 2 * (sizeof *e->code + 1);
+    n += e->cap_symbols * sizeof *e->symbols + e->cap_heap * sizeof *e->heap;
+    return n + e->cap_path * sizeof *e->path;
+}
+
 static void encoder_put(const tokenizer *t, encoder *e)
 {
+    bool keep = encoder_bytes(e) <= MAX_IDLE_BYTES;
     lock_take(&t->pool->lock);
-    if (t->pool->n_idle < MAX_IDLE) {
+    if (keep && t->pool->n_idle < MAX_IDLE) {
         e->next = t->pool->idle;
         t->pool->idle = e;
         t->pool->n_idle++;

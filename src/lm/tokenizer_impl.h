@@ -277,7 +277,6 @@ typedef struct encoder {
     struct encoder *next;
     regex_run run;
     text_buf joined;          /* the spans as one text */
-    text_buf raw;             /* one stretch with its marks */
     text_buf norm[2], pre[2]; /* steps write from one to the other */
     piece_list pieces[2];
     piece_list matches;

@@ -30,6 +30,17 @@ static void check_text(const tokenizer *t, const token_ids *ids)
         abort();
 }
 
+static void check_bytes(const tokenizer *t, const token_ids *ids)
+{
+    AUTO(buf) bytes;
+    buf_init(&bytes, 1 << 20);
+    for (size_t i = 0; i < ids->n && i < 64; i++) {
+        str token;
+        if (tokenizer_token(t, ids->id[i], &token))
+            (void)tokenizer_token_bytes(t, ids->id[i], &bytes);
+    }
+}
+
 /* The text as one span, trusted or not. */
 static void check_encode(const tokenizer *t, str text, bool trusted)
 {
@@ -47,6 +58,7 @@ static void check_encode(const tokenizer *t, str text, bool trusted)
         if (tokenizer_is_control(t, ids.id[i]) && !unk) abort();
     }
     check_text(t, &ids);
+    check_bytes(t, &ids);
 }
 
 static void check_spans(const tokenizer *t, str text)

@@ -294,6 +294,21 @@ TEST(tokens_ids_and_bytes_are_looked_up)
     assert_string_equal(bytes.data, " the");
 }
 
+TEST(the_raw_byte_of_a_token_passes_later_decoders_by)
+{
+    AUTO(tokenizer_ptr) t =
+        open_json("{'decoder':{'type':'Sequence','decoders':[{'type':'ByteFallback'},"
+                  "{'type':'Replace','pattern':{'Regex':'.'},'content':'x'},{'type':'ByteLevel',"
+                  "'add_prefix_space':true,'trim_offsets':true,'use_regex':true}]},"
+                  "'model':{'type':'BPE','vocab':{'<0xE2>':0,'<0x41>':1},'merges':[]}}");
+    AUTO(buf) bytes;
+    buf_init(&bytes, 100);
+    assert_true(tokenizer_token_bytes(t, 0, &bytes));
+    assert_true(tokenizer_token_bytes(t, 1, &bytes));
+    assert_int_equal(bytes.n, 2);
+    assert_memory_equal(bytes.data, "\xe2x", 2);
+}
+
 TEST(ids_without_a_token_are_skipped_when_decoding)
 {
     AUTO(tokenizer_ptr) t = open_json("{'decoder':{'type':'Fuse'}," BPE_MODEL "}");
@@ -613,6 +628,7 @@ int main(void)
         CASE(a_normalised_control_token_is_found_only_where_all_of_its_source_was_trusted),
         CASE(added_tokens_of_white_space_are_found_in_untrusted_text_too),
         CASE(tokens_ids_and_bytes_are_looked_up),
+        CASE(the_raw_byte_of_a_token_passes_later_decoders_by),
         CASE(ids_without_a_token_are_skipped_when_decoding),
         CASE(threads_share_one_tokenizer),
         CASE(text_that_is_not_utf8_is_refused_with_the_place),
