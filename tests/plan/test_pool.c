@@ -299,6 +299,26 @@ static void work_of_one_block_runs_in_the_caller_and_starts_no_thread(void **sta
     pool_free(p);
 }
 
+static void a_step_of_very_many_blocks_runs_each_of_them_once(void **state)
+{
+    (void)state;
+    enum { N = 200001 };
+    pool *p = new_pool(3);
+    _Atomic int64_t done = 0, *ran = calloc(2 * N, sizeof *ran);
+    assert_non_null(ran);
+    args a[2] = {{.n = N, .done = &done, .ran = ran},
+                 {.n = N, .done = &done, .ran = ran + N, .n_before = 0}};
+    step s[2] = {{.run = run_of, .blocks = blocks_of, .args = &a[0]},
+                 {.run = run_of, .blocks = blocks_of, .args = &a[1]}};
+    int32_t first[2] = {0, 2};
+    int64_t sym[1] = {1};
+    assert_int_equal(pool_run(p, s, first, 1, sym, NULL), IG_OK);
+    for (int i = 0; i < 2 * N; i++)
+        if (atomic_load(&ran[i]) != 1) fail_msg("block %d ran %d times", i, (int)ran[i]);
+    pool_free(p);
+    free(ran);
+}
+
 static void check_fp(const void *p, const run_ctx *r, int64_t block)
 {
     (void)p, (void)r, (void)block;
@@ -407,6 +427,7 @@ int main(void)
         cmocka_unit_test(many_threads_may_call_while_another_changes_the_size),
         cmocka_unit_test(a_worker_stalled_anywhere_corrupts_nothing_and_freed_jobs_are_not_touched),
         cmocka_unit_test(work_of_one_block_runs_in_the_caller_and_starts_no_thread),
+        cmocka_unit_test(a_step_of_very_many_blocks_runs_each_of_them_once),
         cmocka_unit_test(blocks_round_to_nearest_whatever_the_caller_does),
         cmocka_unit_test(timing_finds_the_time_inside_blocks),
         cmocka_unit_test(after_a_pause_parked_workers_come_back),

@@ -25,7 +25,7 @@
 #define POOL_LINE 128               /* two 64-byte lines: the prefetcher pairs them */
 #define POOL_MEMBERS 32             /* steps in one round; a wider phase takes several */
 #define POOL_LANE_MEMBERS 4         /* of them beside a lane's claim word */
-#define POOL_ROUND_BLOCKS (1 << 30) /* blocks in one round; a longer step takes several */
+#define POOL_ROUND_BLOCKS (1 << 16) /* blocks in one round; a longer step takes several */
 #define POOL_PORTION 16             /* blocks taken at once, at most */
 #define POOL_PAUSES 300             /* before a waiter yields */
 #define POOL_YIELDS 8               /* between two looks at the clock */
@@ -48,7 +48,7 @@ typedef struct round {
     member m[POOL_MEMBERS + 1]; /* m[n_members].start = n_blocks */
 } round;
 
-/* One worker's share of a round, with all that running it needs on the lines that a claim fetches. */
+/* One worker's share of a round, with what running it needs on the lines that a claim fetches. */
 typedef struct __attribute__((aligned(POOL_LINE))) lane {
     _Atomic uint64_t claim; /* round number << 32 | blocks left in this lane */
     int64_t base;           /* as in round */
