@@ -169,8 +169,9 @@ static void check_words(const char *path, int number, const char *line)
 static void check_layout(const char *path, int number, const char *line)
 {
     size_t n = strcspn(line, "\n");
-    bool table = ends(path, ".def"); /* a row of a table stays one line */
-    if (!table && columns(line) > MAX_COLUMNS)
+    /* a row of a table and a literal stay whole */
+    bool whole = ends(path, ".def") || line[strspn(line, " ")] == '"';
+    if (!whole && columns(line) > MAX_COLUMNS)
         wrong(path, number, "%d columns, at most %d", columns(line), MAX_COLUMNS);
     if (n > 0 && (line[n - 1] == ' ' || line[n - 1] == '\t'))
         wrong(path, number, "blank at the end");

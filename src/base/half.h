@@ -1,4 +1,5 @@
-/* half.h: f16 and bf16 <-> f32 in plain C, exact and to nearest even, NaN kept quiet: the meaning that kernels reproduce. */
+/* half.h: f16 and bf16 <-> f32 in plain C, exact and to nearest even, NaN kept quiet: the meaning
+ * that kernels reproduce. */
 #ifndef BASE_HALF_H
 #define BASE_HALF_H
 #include <stdint.h>
@@ -23,7 +24,7 @@ static inline float f16_to_f32(uint16_t h)
     uint32_t sign = (uint32_t)(h & 0x8000) << 16, e = h >> 10 & 31, m = h & 1023;
     if (e == 31) return half_bits_f32(sign | 0x7f800000 | (m ? 0x400000 : 0) | m << 13);
     if (e) return half_bits_f32(sign | (e + 112) << 23 | m << 13);
-    float f = (float)m * 0x1p-24f;   /* subnormal: exact */
+    float f = (float)m * 0x1p-24f; /* subnormal: exact */
     return sign ? -f : f;
 }
 
@@ -31,9 +32,10 @@ static inline uint16_t f32_to_f16(float f)
 {
     uint32_t u = half_f32_bits(f), sign = u >> 16 & 0x8000, a = u & 0x7fffffff;
     if (a > 0x7f800000) return (uint16_t)(sign | 0x7e00 | (a >> 13 & 0x1ff));
-    if (a >= 0x47800000) return (uint16_t)(sign | 0x7c00);        /* 65536 and more */
-    if (a < 0x38800000) {                                         /* subnormal or zero */
-        float r = half_bits_f32(a) + 0.5f;                        /* ulp of 0.5f is 2^-24: rounds to nearest even */
+    if (a >= 0x47800000) return (uint16_t)(sign | 0x7c00); /* 65536 and more */
+    if (a < 0x38800000) {                                  /* subnormal or zero */
+        /* ulp of 0.5f is 2^-24: rounds to nearest even */
+        float r = half_bits_f32(a) + 0.5f;
         return (uint16_t)(sign | (half_f32_bits(r) - 0x3f000000));
     }
     uint32_t r = a + 0xfff + (a >> 13 & 1);

@@ -1,8 +1,9 @@
-/* vec_sum.h: the sum order of docs/numerics.md on vec.h: blocks of 4096; in a block 64 partial sums by index mod 64, held as 64 / VF_N
- * vectors; folded 32-16-8-4-2-1; blocks added ascending to a total that starts at +0.
+/* vec_sum.h: the sum order of docs/numerics.md on vec.h: blocks of 4096; in a block 64 partial sums
+ * by index mod 64, held as 64 / VF_N vectors; folded 32-16-8-4-2-1; blocks added ascending to a
+ * total that starts at +0.
  *
- * Elements that a row does not have are added as +0. That cannot show: it could only turn a partial sum of -0 into +0, and the sign
- * of a zero is lost anyway when the block is added to the total. */
+ * Elements that a row does not have are added as +0. That cannot show: it could only turn a partial
+ * sum of -0 into +0, and the sign of a zero is lost anyway when the block is added to the total. */
 #ifndef CPU_VEC_SUM_H
 #define CPU_VEC_SUM_H
 #include "array/cpu/vec.h"

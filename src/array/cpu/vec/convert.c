@@ -1,5 +1,5 @@
-/* convert.c: n elements between f32 and the 16-bit floats; nearest even, NaN kept quiet. y does not overlap x; any alignment.
- * Cost: one pass. */
+/* convert.c: n elements between f32 and the 16-bit floats; nearest even, NaN kept quiet. y does not
+ * overlap x; any alignment. Cost: one pass. */
 #include "array/cpu/vec/vec_kernels.h"
 
 #define CONVERT(name, out, in, load, loadn, store, storen)          \

@@ -1,5 +1,6 @@
-/* elementwise.c: float32 functions of one and two arguments, and axpy. y may equal an input. Meaning: the head of kernels.def;
- * error bounds of the transcendental ones: base/fmath_body.h. Cost: one pass, 1 to 40 operations a vector. */
+/* elementwise.c: float32 functions of one and two arguments, and axpy. y may equal an input.
+ * Meaning: the head of kernels.def; error bounds of the transcendental ones: base/fmath_body.h.
+ * Cost: one pass, 1 to 40 operations a vector. */
 #include "array/cpu/vec/vec_kernels.h"
 
 #define EW1(op, value)                                  \

@@ -5,8 +5,9 @@
 #define F32_INF_BITS 0x7f800000
 #define TINY_BITS 0x0d800000 /* 2^-100 */
 
-/* Codes of n elements and their step: amax below 2^-100 is nothing, a value that is not finite poisons the step. The largest
- * magnitude is found on the bits, where infinities and NaN come out on top. */
+/* Codes of n elements and their step: amax below 2^-100 is nothing, a value that is not finite
+ * poisons the step. The largest magnitude is found on the bits, where infinities and NaN come out
+ * on top. */
 VEC_FN float codes_of(int8_t *codes, const float *x, size_t n)
 {
     vi top = vi_set(0), magnitude = vi_set(0x7fffffff);

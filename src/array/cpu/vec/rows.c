@@ -1,5 +1,5 @@
-/* rows.c: reductions and normalisations of one contiguous row, in sum order. y may be x; any n, any alignment.
- * Cost: a pass for each reduction and one for the result; a row should fit in L2. */
+/* rows.c: reductions and normalisations of one contiguous row, in sum order. y may be x; any n, any
+ * alignment. Cost: a pass for each reduction and one for the result; a row should fit in L2. */
 #include "array/cpu/vec/vec_kernels.h"
 
 float K(sum)(const float *x, size_t n) { return sum_row(TERM_X, x, NULL, 0, n); }
