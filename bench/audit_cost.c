@@ -1,5 +1,5 @@
 /* audit_cost: what evidence costs on this machine. One JSON line per measurement:
- *   sync       pwrite + fdatasync of one record into preallocated space, the floor of everything below
+ *   sync       pwrite + fdatasync of one record into preallocated space: the floor of the others
  *   append     durable events with N threads waiting at once (group commit): events/s, latency
  *   request    admit and done of N callers, each waiting for both, done with its signature
  *   receipt    writing a receipt from the log
@@ -142,9 +142,10 @@ static void print_samples(const char *what, int n_threads, int64_t *us, size_t n
 {
     if (n > MAX_SAMPLES) n = MAX_SAMPLES;
     qsort(us, n, sizeof *us, ascending);
-    printf(
-        "{\"test\":\"%s\",\"waiters\":%d,\"n\":%zu,\"per_s\":%.0f,\"p50_us\":%lld,\"p99_us\":%lld}\n",
-        what, n_threads, n, (double)n / seconds, (long long)us[n / 2], (long long)us[n * 99 / 100]);
+    printf("{\"test\":\"%s\",\"waiters\":%d,\"n\":%zu,\"per_s\":%.0f,"
+           "\"p50_us\":%lld,\"p99_us\":%lld}\n",
+           what, n_threads, n, (double)n / seconds, (long long)us[n / 2],
+           (long long)us[n * 99 / 100]);
 }
 
 static void run(measure *m, const char *what, int n_threads, double seconds)
@@ -268,10 +269,10 @@ int main(int argc, char **argv)
     measure_receipts(&m, seconds / 4);
     audit_stats s;
     audit_log_stats(m.l, &s);
-    printf(
-        "{\"test\":\"log\",\"events\":%llu,\"syncs\":%llu,\"checkpoints\":%llu,\"derived_failures\":%llu}\n",
-        (unsigned long long)s.size, (unsigned long long)s.n_syncs,
-        (unsigned long long)s.n_checkpoints, (unsigned long long)s.n_derived_failures);
+    printf("{\"test\":\"log\",\"events\":%llu,\"syncs\":%llu,\"checkpoints\":%llu,"
+           "\"derived_failures\":%llu}\n",
+           (unsigned long long)s.size, (unsigned long long)s.n_syncs,
+           (unsigned long long)s.n_checkpoints, (unsigned long long)s.n_derived_failures);
     need(audit_log_close(m.l, "exit"));
     int64_t start = clock_mono_us();
     need(audit_log_open(&(audit_log_options){.dir = log_dir.data, .key = key}, &m.l));

@@ -20,8 +20,8 @@ typedef struct checkpoint {
 /* Appends the signed note. The caller promises that the `size` leaves are durable and that no other
  * root was ever signed for this size. */
 IG_MUST_USE ig_status checkpoint_sign(const log_key *k, const checkpoint *c, buf *out);
-/* Parses and verifies: origin is the key's name, at least one signature by the key, all of the key's
- * signatures good. `what` names the note in errors. */
+/* Parses and verifies: origin is the key's name, at least one signature by the key, all of the
+ * key's signatures good. `what` names the note in errors. */
 IG_MUST_USE ig_status checkpoint_open(const char *what, str note, const log_vkey *v,
                                       checkpoint *ret_checkpoint);
 /* Parses without verifying a signature, for text whose origin is known. */

@@ -1,8 +1,8 @@
 /* commit.h: commitments to bytes that never enter the log.
  *
- * commit = SHA-256(0x50 || salt || bytes), salt = HMAC-SHA256(secret, name). One 32-byte secret opens
- * all commitments of a request; it leaves in the receipt and is then forgotten. Names: in.body
- * in.text in.ids out.I tout.I trace. */
+ * commit = SHA-256(0x50 || salt || bytes), salt = HMAC-SHA256(secret, name). One 32-byte secret
+ * opens all commitments of a request; it leaves in the receipt and is then forgotten. Names:
+ * in.body in.text in.ids out.I tout.I trace. */
 #ifndef AUDIT_COMMIT_H
 #define AUDIT_COMMIT_H
 #include "base/digest.h"
@@ -20,8 +20,8 @@ IG_MUST_USE ig_status commit_make_ids(const commit_secret *secret, const char *n
                                       const uint32_t *ids, size_t n, uint8_t ret_commit[SHA256_N]);
 
 /* The seed of a request whose client chose none: first 8 bytes, big-endian, of
- * SHA-256("ingot seed\n" || root || req). The root is that of a signed checkpoint, so that the operator
- * cannot choose the seed freely; nothing of the prompt enters. */
+ * SHA-256("ingot seed\n" || root || req). The root is that of a signed checkpoint, so that the
+ * operator cannot choose the seed freely; nothing of the prompt enters. */
 IG_MUST_USE ig_status commit_seed(const uint8_t root[SHA256_N], const char *req,
                                   uint64_t *ret_seed);
 #endif

@@ -1,6 +1,6 @@
-/* event.c owns the encoding of events: the table of event.def walked in both directions. Parsing reads
- * the values by the table, writes them again and compares: one comparison refuses unknown fields, other
- * orders, spaces, escapes and duplicate spellings at once. */
+/* event.c owns the encoding of events: the table of event.def walked in both directions. Parsing
+ * reads the values by the table, writes them again and compares: one comparison refuses unknown
+ * fields, other orders, spaces, escapes and duplicate spellings at once. */
 #define _GNU_SOURCE /* memmem */
 #include "audit/event.h"
 
@@ -537,15 +537,15 @@ static void doc_rows(event_type type, buf *out)
 
 void event_docs(buf *out)
 {
-    buf_str(
-        out,
-        "# Audit events\n\n"
-        "Generated from `src/audit/event.def`; a test compares. After a change: `INGOT_WRITE_DOCS=1 build/tests/audit/test_event`.\n\n"
-        "A leaf of the log is one JSON object: integers and strings, fields in this order, no "
-        "space and no escape, so an event has exactly one encoding. Names are made of `A-Z a-z "
-        "0-9 . _ : / @ + -`. A commitment is SHA-256(0x50, salt, bytes) with salt = "
-        "HMAC-SHA256(secret, name of the commitment); the secret is in the caller's receipt "
-        "only. No field can hold text of a user.\n\n## In every event\n\n");
+    buf_str(out,
+            "# Audit events\n\n"
+            "Generated from `src/audit/event.def`; a test compares. After a change: "
+            "`INGOT_WRITE_DOCS=1 build/tests/audit/test_event`.\n\n"
+            "A leaf of the log is one JSON object: integers and strings, fields in this order, no "
+            "space and no escape, so an event has exactly one encoding. Names are made of `A-Z a-z "
+            "0-9 . _ : / @ + -`. A commitment is SHA-256(0x50, salt, bytes) with salt = "
+            "HMAC-SHA256(secret, name of the commitment); the secret is in the caller's receipt "
+            "only. No field can hold text of a user.\n\n## In every event\n\n");
     doc_rows(EVENT_ANY, out);
     for (event_type t = 0; t < EVENT_N_TYPES; t++) {
         buf_printf(out, "## %s\n\n%s\n\n", types[t].name, types[t].doc);

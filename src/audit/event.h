@@ -1,7 +1,7 @@
 /* event.h: one audit event: set fields, encode it to the bytes of a leaf, parse a leaf back.
  *
- * A leaf is one JSON object on one line: integers and strings, in the order of event.def, no space, no
- * escape. There is exactly one encoding of an event, and parsing accepts no other. */
+ * A leaf is one JSON object on one line: integers and strings, in the order of event.def, no space,
+ * no escape. There is exactly one encoding of an event, and parsing accepts no other. */
 #ifndef AUDIT_EVENT_H
 #define AUDIT_EVENT_H
 #include "base/buf.h"
@@ -54,7 +54,8 @@ typedef struct event {
 } event;
 
 void event_init(event *e, event_type type);
-/* Setters of a field whose kind is another, or of another event, are remembered and fail encoding. */
+/* Setters of a field whose kind is another, or of another event, are remembered and fail
+ * encoding. */
 void event_int(event *e, event_field f, int64_t value);
 void event_str(event *e, event_field f, const char *value); /* borrowed */
 void event_str_n(event *e, event_field f, str value);       /* borrowed */

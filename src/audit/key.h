@@ -58,8 +58,8 @@ IG_MUST_USE ig_status log_key_sign(const log_key *k, const void *p, size_t n, ui
 void log_key_free(log_key *k);
 AUTO_FN(log_key_ptr, log_key *, log_key_free)
 
-/* Trusted publisher keys: one PEM file, or every *.pub and *.pem in a directory (others are ignored,
- * unreadable ones are errors). */
+/* Trusted publisher keys: one PEM file, or every *.pub and *.pem in a directory (others are
+ * ignored, unreadable ones are errors). */
 typedef struct trust {
     publisher_key **keys;
     char **paths;

@@ -4,8 +4,8 @@
  *   session  := boot (load | admit | done | denied)* (stop | gap done[recovered]*)
  *
  * Every admit is named by exactly one done, with its leaf hash and request id. A stop comes when no
- * request is open and counts them; before the next boot every orphan of a crash is closed as recovered.
- * An admit names a load of its own session and that load's model root. */
+ * request is open and counts them; before the next boot every orphan of a crash is closed as
+ * recovered. An admit names a load of its own session and that load's model root. */
 #ifndef AUDIT_LEDGER_H
 #define AUDIT_LEDGER_H
 #include "audit/event.h"
@@ -42,8 +42,9 @@ typedef struct ledger {
 void ledger_init(ledger *l);
 void ledger_done(ledger *l);
 static inline void ledger_auto(ledger *l) { ledger_done(l); }
-/* Strict parses every event and checks every rule; otherwise only what finding the open admits needs,
- * for a log whose bytes are known to be ours. Errors say which rule and start with "event N: ". */
+/* Strict parses every event and checks every rule; otherwise only what finding the open admits
+ * needs, for a log whose bytes are known to be ours. Errors say which rule and start with "event N:
+ * ". */
 IG_MUST_USE ig_status ledger_add(ledger *l, uint64_t index, const tree_hash *hash, str leaf,
                                  bool strict);
 #endif

@@ -1,7 +1,7 @@
 /* log.c: the queue in front of the writer, its thread, admission tokens (contract in log.h).
  *
- * One thread, "audit", owns the writer. Everybody else puts nodes into a queue under `lock` and is called
- * back, or waits. The lock is never held across a system call. */
+ * One thread, "audit", owns the writer. Everybody else puts nodes into a queue under `lock` and is
+ * called back, or waits. The lock is never held across a system call. */
 #include "audit/log_internal.h"
 
 #include <inttypes.h>
@@ -115,8 +115,9 @@ static void settle(audit_log *l, const node *list, size_t n)
     lock_drop(&l->lock);
 }
 
-/* Reports the first n nodes of a durable piece: those that need no signature at once, then one checkpoint,
- * then the others. *list loses what was reported; on failure the unreported stay in it. */
+/* Reports the first n nodes of a durable piece: those that need no signature at once, then one
+ * checkpoint, then the others. *list loses what was reported; on failure the unreported stay in
+ * it. */
 static ig_status release(audit_log *l, node **list, size_t n)
 {
     node *signing = NULL, **last = &signing;
@@ -165,7 +166,8 @@ static ig_status write_list(audit_log *l, node **list)
     return IG_OK;
 }
 
-/* A spare that cannot be made is no failure of what was promised: admission refuses until it can. */
+/* A spare that cannot be made is no failure of what was promised: admission refuses until it
+ * can. */
 static void refill(audit_log *l, int64_t *next_try_us)
 {
     bool missing = l->w.spare_fd < 0;
@@ -245,7 +247,8 @@ static node *node_new(bool sign, audit_append_fn fn, void *user)
     return n;
 }
 
-/* Fills the common fields and encodes; under the lock, so that times follow the order of the log. */
+/* Fills the common fields and encodes; under the lock, so that times follow the order of the
+ * log. */
 static ig_status encode(audit_log *l, event *e, node *n)
 {
     char t[CLOCK_RFC3339_N];

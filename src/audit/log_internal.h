@@ -1,4 +1,5 @@
-/* log_internal.h: what log.c (queue, tokens, writer thread) and start.c (start, recovery, end) share. */
+/* log_internal.h: what log.c (queue, tokens, writer thread) and start.c (start, recovery, end)
+ * share. */
 #ifndef AUDIT_LOG_INTERNAL_H
 #define AUDIT_LOG_INTERNAL_H
 #include "audit/log.h"

@@ -1,7 +1,8 @@
 /* manifest.c: listing and hashing directories (contract in manifest.h).
  *
- * SHA-256 of one file is sequential, so the parallelism is the number of files: workers take the largest
- * file that nobody took. The calling thread only reports progress and collects the first failure. */
+ * SHA-256 of one file is sequential, so the parallelism is the number of files: workers take the
+ * largest file that nobody took. The calling thread only reports progress and collects the first
+ * failure. */
 #include "audit/manifest.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-/* manifest.h: the files of a directory and their SHA-256, hashed in parallel, one thread per file; chunk
- * lists. Names are relative, '/'-separated, sorted by bytes. */
+/* manifest.h: the files of a directory and their SHA-256, hashed in parallel, one thread per file;
+ * chunk lists. Names are relative, '/'-separated, sorted by bytes. */
 #ifndef AUDIT_MANIFEST_H
 #define AUDIT_MANIFEST_H
 #include <sys/stat.h>
@@ -32,8 +32,8 @@ typedef struct manifest_options {
     const char *chunks_of; /* also make chunk lists of files whose names end so; NULL: none */
 } manifest_options;
 
-/* Lists regular files below dir, hidden ones too. Symlinks, special files, names with control characters or
- * backslashes are errors that name the file. */
+/* Lists regular files below dir, hidden ones too. Symlinks, special files, names with control
+ * characters or backslashes are errors that name the file. */
 IG_MUST_USE ig_status manifest_list(const char *dir, manifest *ret_manifest);
 /* Hashes every file. A file that changes while it is read is an error. */
 IG_MUST_USE ig_status manifest_hash(const char *dir, const manifest_options *o, manifest *m);
@@ -48,8 +48,8 @@ static inline void manifest_auto(manifest *m) { manifest_done(m); }
 /* NULL, or what is wrong with a name in a manifest or signature. */
 const char *manifest_bad_name(str name);
 
-/* Writes dir/verity/NAME.sha256c for every *.safetensors below dir: the SHA-256 of each 4 MiB. To be called
- * before signing. */
+/* Writes dir/verity/NAME.sha256c for every *.safetensors below dir: the SHA-256 of each 4 MiB. To
+ * be called before signing. */
 IG_MUST_USE ig_status chunks_write(const char *dir, const manifest_options *o);
 /* Compares chunk i (up to CHUNK_BYTES, only the last may be shorter) with a list. */
 bool chunks_check(const uint8_t *list, size_t n_list, size_t i, const void *p, size_t n);

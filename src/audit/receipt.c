@@ -283,7 +283,8 @@ void receipt_free(receipt *r)
 
 /* ---- commitments ---- */
 
-/* A commitment and the length that goes with it (bytes, or tokens of 4 bytes); -1: none recorded. */
+/* A commitment and the length that goes with it (bytes, or tokens of 4 bytes); -1: none
+ * recorded. */
 typedef struct committed {
     const uint8_t *commit;
     int64_t n_bytes;

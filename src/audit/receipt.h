@@ -1,4 +1,4 @@
-/* receipt.h: the one file that proves an answer: three leaves, their proofs, a checkpoint, the secret.
+/* receipt.h: the one file that proves an answer: three leaves, their proofs, checkpoint, secret.
  *
  *   ingot-receipt/v1
  *   secret <64 hex digits, or "none">
@@ -11,8 +11,8 @@
  *   <empty line>
  *   <signed checkpoint, verbatim>
  *
- * Verified means: the checkpoint is signed by the log's key, it includes the three leaves, done names this
- * admit, admit names this load and its model root, every opening fits its commitment. */
+ * Verified means: the checkpoint is signed by the log's key, it includes the three leaves, done
+ * names this admit, admit names this load and its model root, every opening fits its commitment. */
 #ifndef AUDIT_RECEIPT_H
 #define AUDIT_RECEIPT_H
 #include "audit/checkpoint.h"
@@ -71,8 +71,9 @@ IG_MUST_USE ig_status receipt_open(const char *what, str text, const log_vkey *v
 void receipt_free(receipt *r);
 AUTO_FN(receipt_ptr, receipt *, receipt_free)
 
-/* Whether these bytes are behind the commitment of this name ("out.0", "in.body", ...). IG_EVERIFY says no,
- * naming it; IG_ENOTFOUND: the events hold no such commitment, or the receipt has no secret. */
+/* Whether these bytes are behind the commitment of this name ("out.0", "in.body", ...). IG_EVERIFY
+ * says no, naming it; IG_ENOTFOUND: the events hold no such commitment, or the receipt has no
+ * secret. */
 IG_MUST_USE ig_status receipt_check(const receipt *r, const char *name, const void *p, size_t n);
 /* The opened bytes of a commitment; false when the receipt does not carry them. */
 bool receipt_opened(const receipt *r, const char *name, str *ret_bytes);

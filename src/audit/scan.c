@@ -1,9 +1,9 @@
 /* scan.c: reading a log directory from its first byte (store_open).
  *
- * Torn or tampered? Records are synced before a checkpoint over them is signed. So a damaged record below
- * the size of any signed checkpoint that still exists (the published file, or a checkpoint record
- * anywhere behind the damage) can only be tampering or a failing disk: refused. Behind all of them
- * it is what a crash leaves: reported as the tail. */
+ * Torn or tampered? Records are synced before a checkpoint over them is signed. So a damaged record
+ * below the size of any signed checkpoint that still exists (the published file, or a checkpoint
+ * record anywhere behind the damage) can only be tampering or a failing disk: refused. Behind all
+ * of them it is what a crash leaves: reported as the tail. */
 #include "audit/store.h"
 
 #include <dirent.h>

@@ -1,14 +1,14 @@
 /* segment.h: the bytes of a segment file, the primary evidence of a log.
  *
- *   header, 512 bytes   "INGOTLOG", u32 version 1, u32 crc, u64 index of the first leaf, 32 bytes root of
- *                       the tree before it, u16 length of origin, origin, zeros
- *   records             u32 len | kind << 24, u32 crc, u64 index, len bytes, zeros to a multiple of 8
+ *   header, 512 bytes   "INGOTLOG", u32 version 1, u32 crc, u64 index of the first leaf, 32 bytes
+ *                       root of the tree before it, u16 length of origin, origin, zeros
+ *   records             u32 len | kind << 24, u32 crc, u64 index, len bytes, zeros up to 8
  *   zeros               to the end of the file
  *
- * Integers are little-endian. crc is CRC-32C: of a header over its other 508 bytes, of a record over
- * its first four bytes, index and bytes. A leaf's index is its place in the log. A checkpoint record
- * holds a signed note; its index is the size that the note signs, and it stands directly after the leaf
- * that completes this size or after later ones of the same sync. */
+ * Integers are little-endian. crc is CRC-32C: of a header over its other 508 bytes, of a record
+ * over its first four bytes, index and bytes. A leaf's index is its place in the log. A checkpoint
+ * record holds a signed note; its index is the size that the note signs, and it stands directly
+ * after the leaf that completes this size. */
 #ifndef AUDIT_SEGMENT_H
 #define AUDIT_SEGMENT_H
 #include "audit/key.h"

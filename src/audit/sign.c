@@ -1,8 +1,8 @@
 /* sign.c: writing and reading OpenSSF model signatures (contract in sign.h).
  *
- * A bundle is JSON around a DSSE envelope; the signature covers PAE(payload type, payload), the payload is
- * an in-toto statement whose predicate lists every file. The bytes of the payload are what counts: it is
- * verified before it is parsed. */
+ * A bundle is JSON around a DSSE envelope; the signature covers PAE(payload type, payload), the
+ * payload is an in-toto statement whose predicate lists every file. The bytes of the payload are
+ * what counts: it is verified before it is parsed. */
 #include "audit/sign.h"
 
 #include <stdlib.h>

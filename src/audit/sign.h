@@ -1,9 +1,10 @@
-/* sign.h: model signatures: OpenSSF Model Signing v1.0, method "files", SHA-256, key method, ECDSA P-256.
+/* sign.h: model signatures: OpenSSF Model Signing v1.0, method "files", SHA-256, key method, ECDSA
+ * P-256.
  *
- * What oms_sign writes, `model_signing verify key` accepts. What oms_open accepts is stricter than what
- * that tool accepts: one signature, by a key given from outside; one subject; unique plain names; lower-case
- * hex; the root recomputed; no symlinks; nothing ignored but the four git names and *.sig at the top; nothing
- * extra, nothing missing. */
+ * What oms_sign writes, `model_signing verify key` accepts. What oms_open accepts is stricter than
+ * what that tool accepts: one signature, by a key given from outside; one subject; unique plain
+ * names; lower-case hex; the root recomputed; no symlinks; nothing ignored but the four git names
+ * and *.sig at the top; nothing extra, nothing missing. */
 #ifndef AUDIT_SIGN_H
 #define AUDIT_SIGN_H
 #include "audit/key.h"
@@ -33,8 +34,8 @@ typedef struct oms {
 /* Checks the signature itself; no file of the model is read. */
 IG_MUST_USE ig_status oms_open(const char *sig_path, const trust *t, oms *ret_oms);
 IG_MUST_USE ig_status oms_parse(const char *what, str text, const trust *t, oms *ret_oms);
-/* Hashes dir and compares every file; the first difference is named. Fills files[].st, by which a loader
- * knows that what it maps is what was hashed. */
+/* Hashes dir and compares every file; the first difference is named. Fills files[].st, by which a
+ * loader knows that what it maps is what was hashed. */
 IG_MUST_USE ig_status oms_verify_dir(oms *s, const char *dir, const manifest_options *o);
 /* oms_open, then oms_verify_dir. */
 IG_MUST_USE ig_status oms_verify(const char *dir, const char *sig_path, const char *trust_path,

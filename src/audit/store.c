@@ -1,5 +1,5 @@
-/* store.c: what a log directory holds once it has been scanned (contract in store.h): leaves by index,
- * tiles, proofs. The scan itself is in scan.c. */
+/* store.c: what a log directory holds once it has been scanned (contract in store.h): leaves by
+ * index, tiles, proofs. The scan itself is in scan.c. */
 #define _GNU_SOURCE /* memmem */
 #include "audit/store.h"
 
@@ -219,7 +219,8 @@ ig_status store_bundle(store *s, uint64_t first, unsigned n, buf *ret_bundle)
     return buf_status(ret_bundle);
 }
 
-/* The text `"req":"ID"` stands in admit, done and denied leaves only; IDs hold nothing to escape. */
+/* The text `"req":"ID"` stands in admit, done and denied leaves only; IDs hold nothing to
+ * escape. */
 ig_status store_find_done(store *s, const char *req, uint64_t *ret_index)
 {
     AUTO(buf) wanted = {0};

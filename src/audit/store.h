@@ -1,5 +1,5 @@
-/* store.h: a log directory as it is read: segments scanned from the first byte, tree, place of every
- * leaf, checkpoints. Shared by the running log (which appends), by readers and by verification.
+/* store.h: a log directory as it is read: segments scanned from the first byte, tree, place of
+ * every leaf, checkpoints. Shared by the running log, by readers and by verification.
  *
  *   log.vkey               the log's public key, for convenience; trust comes from elsewhere
  *   lock                   held while a server has the log open
@@ -7,7 +7,8 @@
  *   segments/next.seg      preallocated, empty
  *   checkpoint tile/...    what tlog-tiles serves; derived
  *
- * A store is made by one thread; afterwards the functions marked "any thread" may run beside one writer. */
+ * A store is made by one thread; afterwards the functions marked "any thread" may run beside one
+ * writer. */
 #ifndef AUDIT_STORE_H
 #define AUDIT_STORE_H
 #include "audit/checkpoint.h"
@@ -62,9 +63,10 @@ typedef struct store_hooks {
     void *progress_user;
 } store_hooks;
 
-/* Scans dir. Every record must be whole and in order up to the largest signed size, every checkpoint
- * must match the tree; else IG_EVERIFY, naming segment, offset and index. Damage behind the signed size
- * is reported in `tail`, not an error. An empty or missing directory is IG_ENOTFOUND. */
+/* Scans dir. Every record must be whole and in order up to the largest signed size, every
+ * checkpoint must match the tree; else IG_EVERIFY, naming segment, offset and index. Damage behind
+ * the signed size is reported in `tail`, not an error. An empty or missing directory is
+ * IG_ENOTFOUND. */
 IG_MUST_USE ig_status store_open(const char *dir, const log_vkey *vkey, const store_hooks *hooks,
                                  store **ret_store);
 void store_free(store *s);

@@ -15,7 +15,8 @@ typedef struct tile_id {
 
 /* Initialises ret_path. */
 IG_MUST_USE ig_status tile_path(const char *dir, tile_id id, buf *ret_path);
-/* Visible whole or not at all. A full tile takes the place of its partial ones, which are deleted. */
+/* Visible whole or not at all. A full tile takes the place of its partial ones, which are
+ * deleted. */
 IG_MUST_USE ig_status tile_write(const char *dir, tile_id id, const void *p, size_t n);
 /* Initialises ret_bytes. A full tile stands in for a partial one of the same index. */
 IG_MUST_USE ig_status tile_read(const char *dir, tile_id id, buf *ret_bytes);

@@ -1,17 +1,15 @@
 /* tree.c owns the arithmetic of the Merkle tree: hashing, compact range, proofs and their checks.
  *
- * Proofs follow RFC 6962 2.1.1 and 2.1.2 and are written as loops over (lo, hi) halves; the checks are
- * those of RFC 9162 2.1.3.2 and 2.1.4.2. Sizes come from files, so nothing here assumes that an index
- * is below its size. */
+ * Proofs follow RFC 6962 2.1.1 and 2.1.2 and are written as loops over (lo, hi) halves; the checks
+ * are those of RFC 9162 2.1.3.2 and 2.1.4.2. Sizes come from files, so nothing here assumes that an
+ * index is below its size. */
 #include "audit/tree.h"
 
-#include <assert.h>
 #include <string.h>
 
 void tree_hash_leaf(const void *entry, size_t n, tree_hash *ret_hash)
 {
     uint8_t prefixed[1 + TREE_MAX_ENTRY];
-    assert(n <= TREE_MAX_ENTRY);
     prefixed[0] = 0x00;
     memcpy(prefixed + 1, entry, n);
     sha256(prefixed, 1 + n, ret_hash->b);
@@ -164,7 +162,7 @@ bool tree_check_consistency(const tree_proof *proof, uint64_t old_size, const tr
     if (old_size > new_size || proof->n > TREE_MAX_CONSISTENCY) return false;
     if (old_size == new_size) return proof->n == 0 && tree_hash_eq(old_root, new_root);
     if (old_size == 0) {
-        tree_hash empty;
+        tree_hash empty = {{0}};
         sha256("", 0, empty.b);
         return proof->n == 0 && tree_hash_eq(old_root, &empty);
     }
@@ -174,7 +172,8 @@ bool tree_check_consistency(const tree_proof *proof, uint64_t old_size, const tr
         fn >>= 1;
         sn >>= 1;
     }
-    /* When the old tree is one complete subtree, its root starts the path and is not in the proof. */
+    /* When the old tree is one complete subtree, its root starts the path and is not in the
+     * proof. */
     if (fn != 0 && proof->n == 0) return false;
     tree_hash fr = fn == 0 ? *old_root : proof->hashes[i++];
     tree_hash sr = fr;

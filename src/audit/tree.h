@@ -1,7 +1,7 @@
 /* tree.h: the Merkle tree of RFC 6962 over SHA-256, as C2SP tlog-tiles uses it.
  *
- * leaf = H(00 || entry), node = H(01 || left || right), empty tree = H(""). A tree only grows; what has
- * been hashed never changes. Nothing here touches files: nodes are read through a callback. */
+ * leaf = H(00 || entry), node = H(01 || left || right), empty tree = H(""). A tree only grows; what
+ * has been hashed never changes. Nothing here touches files: nodes are read through a callback. */
 #ifndef AUDIT_TREE_H
 #define AUDIT_TREE_H
 #include "base/digest.h"
@@ -29,8 +29,8 @@ void tree_hash_leaf(const void *entry, size_t n, tree_hash *ret_hash);
 void tree_hash_node(const tree_hash *left, const tree_hash *right, tree_hash *ret_hash);
 bool tree_hash_eq(const tree_hash *a, const tree_hash *b);
 
-/* The compact range [0, size): one hash per set bit of size, largest subtree first. Enough to append
- * and to know the root. */
+/* The compact range [0, size): one hash per set bit of size, largest subtree first. Enough to
+ * append and to know the root. */
 typedef struct tree_range {
     uint64_t size;
     size_t n;
@@ -54,7 +54,8 @@ bool tree_check_inclusion(const tree_proof *proof, uint64_t size, const tree_has
 bool tree_check_consistency(const tree_proof *proof, uint64_t old_size, const tree_hash *old_root,
                             uint64_t new_size, const tree_hash *new_root);
 
-/* Folds 2^height consecutive hashes of one level to their common ancestor; hashes is overwritten. */
+/* Folds 2^height consecutive hashes of one level to their common ancestor; hashes is
+ * overwritten. */
 void tree_fold(tree_hash *hashes, unsigned height);
 
 /* The right edge of a tree cut into tiles: the incomplete tile of each level. When a tile becomes

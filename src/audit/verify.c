@@ -1,8 +1,9 @@
 /* verify.c: reading every byte of a log and saying what is wrong (contract in verify.h).
  *
- * The scan proves segments against checkpoints; on the way every event is parsed and held against the rules of
- * ledger.h, every signature is checked, every tile and entry bundle compared. Then the partial tiles, which can
- * only be prefixes of what was verified. Derived files may be missing: they are written without sync. */
+ * The scan proves segments against checkpoints; on the way every event is parsed and held against
+ * the rules of ledger.h, every signature is checked, every tile and entry bundle compared. Then the
+ * partial tiles, which can only be prefixes of what was verified. Derived files may be missing:
+ * they are written without sync. */
 #define _GNU_SOURCE /* F_OFD_GETLK */
 #include "audit/verify.h"
 

@@ -1,7 +1,7 @@
 /* writer.c: segments, syncs, signatures, tiles of a running log (contract in writer.h).
  *
- * Order of a rotation: header into the preallocated next.seg, sync, rename, sync the directory, then
- * cut the old segment to its records. A crash between any two leaves a log that scans. */
+ * Order of a rotation: header into the preallocated next.seg, sync, rename, sync the directory,
+ * then cut the old segment to its records. A crash between any two leaves a log that scans. */
 #define _GNU_SOURCE /* F_OFD_SETLK */
 #include "audit/writer.h"
 
@@ -56,6 +56,16 @@ static ig_status write_header(int fd, const log_vkey *vkey, const tree_range *be
     return io_fdatasync(fd, what);
 }
 
+/* Best effort: a spare that stays is emptied by the next start. */
+static void drop_spare(const char *dir)
+{
+    AUTO(buf) path = {0};
+    buf_init(&path, 0);
+    ig_status st = spare_path(dir, &path);
+    if (st == IG_OK) st = io_unlink(path.data);
+    (void)st;
+}
+
 ig_status writer_make_spare(writer *w)
 {
     if (w->spare_fd >= 0) return IG_OK;
@@ -67,7 +77,7 @@ ig_status writer_make_spare(writer *w)
     ig_status st = io_fallocate(fd, (int64_t)w->segment_bytes, path.data);
     if (st != IG_OK) {
         io_close(fd);
-        (void)unlink(path.data); /* gives back what was allocated; the failure is already told */
+        drop_spare(w->s->dir); /* gives back what was allocated */
         return st;
     }
     w->spare_fd = fd;
@@ -159,8 +169,8 @@ ig_status writer_create(const char *dir, const log_vkey *vkey, size_t segment_by
 
 /* ---- taking over ---- */
 
-/* Torn bytes must be gone before anything is appended: a stale whole record behind a new one of equal length
- * would otherwise rise again. Cutting and allocating anew reads as zeros. */
+/* Torn bytes must be gone before anything is appended: a stale whole record behind a new one of
+ * equal length would otherwise rise again. Cutting and allocating anew reads as zeros. */
 static ig_status repair_tail(writer *w, const char *path)
 {
     store_segment *seg = &w->s->segments[w->s->n_segments - 1];
@@ -246,9 +256,7 @@ void writer_detach(writer *w)
 {
     io_close(w->fd);
     if (w->spare_fd >= 0) {
-        AUTO(buf) path = {0};
-        buf_init(&path, 0);
-        if (spare_path(w->s->dir, &path) == IG_OK) (void)unlink(path.data);
+        drop_spare(w->s->dir);
         io_close(w->spare_fd);
     }
     io_close(w->lock_fd);
@@ -361,7 +369,8 @@ void writer_derive(writer *w)
     w->n_full = 0;
 }
 
-/* The incomplete tiles of a tree of `size` leaves, as far as later leaves have not completed them. */
+/* The incomplete tiles of a tree of `size` leaves, as far as later leaves have not completed
+ * them. */
 static ig_status derive_partials(writer *w, uint64_t size)
 {
     store *s = w->s;

@@ -1,7 +1,7 @@
-/* writer.h: the only code that changes a log's files. One thread uses a writer; it holds the log's lock.
+/* writer.h: the only code that changes a log's files. One thread uses it, holding the log's lock.
  *
- * A piece is what one sync makes durable: the checkpoint signed after the piece before, then leaves. So
- * a stored checkpoint always stands exactly behind the leaves it signs. */
+ * A piece is what one sync makes durable: the checkpoint signed after the piece before, then
+ * leaves. So a stored checkpoint always stands exactly behind the leaves it signs. */
 #ifndef AUDIT_WRITER_H
 #define AUDIT_WRITER_H
 #include "audit/store.h"
@@ -38,8 +38,8 @@ typedef struct writer {
 IG_MUST_USE ig_status writer_lock(const char *dir, int *ret_fd);
 /* Makes the files of a new, empty log. The directory must hold none. */
 IG_MUST_USE ig_status writer_create(const char *dir, const log_vkey *vkey, size_t segment_bytes);
-/* Takes over a scanned store: cuts a torn tail, makes room, rewrites missing tiles. The store and the
- * lock are the writer's from here on, also on failure. */
+/* Takes over a scanned store: cuts a torn tail, makes room, rewrites missing tiles. The store and
+ * the lock are the writer's from here on, also on failure. */
 IG_MUST_USE ig_status writer_attach(writer *w, store *s, const log_key *key, int lock_fd,
                                     size_t segment_bytes);
 void writer_detach(writer *w);
@@ -52,13 +52,15 @@ static inline int64_t writer_charge(size_t n_leaf)
     return (int64_t)(segment_record_size(n_leaf) + WRITER_NOTE_BYTES);
 }
 
-/* Makes up to n leaves durable: writes as many as fit the segment (at least one; rotates when needed) and
- * syncs. *ret_n says how many; ret_hashes gets their leaf hashes. Any failure is final. */
+/* Makes up to n leaves durable: writes as many as fit the segment (at least one; rotates when
+ * needed) and syncs. *ret_n says how many; ret_hashes gets their leaf hashes. Any failure is
+ * final. */
 IG_MUST_USE ig_status writer_commit(writer *w, const str *leaves, size_t n, size_t *ret_n,
                                     tree_hash *ret_hashes);
 /* Signs everything durable. */
 IG_MUST_USE ig_status writer_sign(writer *w);
-/* Writes full tiles and makes a missing spare. The second fails when there is no space: not final. */
+/* Writes full tiles and makes a missing spare. The second fails when there is no space: not
+ * final. */
 void writer_derive(writer *w);
 IG_MUST_USE ig_status writer_make_spare(writer *w);
 /* Stores and publishes the latest checkpoint with its partial tiles. Final when it fails. */

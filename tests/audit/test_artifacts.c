@@ -1,6 +1,7 @@
-/* Makes what outsiders check: a signed bundle, a log of several hundred events, receipts, an old checkpoint. Alone it
- * checks them itself; run_outsiders.sh calls it with INGOT_ARTIFACTS=DIR and lets other people's tools look at
- * DIR. With INGOT_THEIRS=DIR it verifies a model that another tool signed. */
+/* Makes what outsiders check: a signed bundle, a log of several hundred events, receipts, an old
+ * checkpoint. Alone it checks them itself; run_outsiders.sh calls it with INGOT_ARTIFACTS=DIR and
+ * lets other people's tools look at DIR. With INGOT_THEIRS=DIR it verifies a model that another
+ * tool signed. */
 #include "support/test.h"
 #include "support/auditlog.h"
 #include "support/tmp.h"

@@ -1,6 +1,6 @@
-/* The log under faults: at every call to the system the process is killed, or the call fails, or writes half.
- * Whatever was reported as durable must be there after the restart, whatever was signed must be extended, the
- * log must verify, every admit must have exactly one done. */
+/* The log under faults: at every call to the system the process is killed, or the call fails, or
+ * writes half. Whatever was reported as durable must be there after the restart, whatever was
+ * signed must be extended, the log must verify, every admit must have exactly one done. */
 #define _GNU_SOURCE /* memmem */
 #include "support/test.h"
 #include "support/auditlog.h"
@@ -110,7 +110,8 @@ static ig_status session(audit_log *l, int fd)
     return one_request(l, fd, &load);
 }
 
-/* Runs one session. Exit 0: all went well; 1: something failed and was reported; 2: the fault was not reached. */
+/* Runs one session. Exit 0: all went well; 1: something failed and was reported; 2: the fault was
+ * not reached. */
 static void run_child(int fd, io_fault fault)
 {
     audit_log *l;
@@ -331,7 +332,8 @@ TEST(every_failing_allocation_is_reported)
 
 int main(void)
 {
-    /* What a killed process leaves does not depend on the disk: memory spares thousands of real syncs. */
+    /* What a killed process leaves does not depend on the disk: memory spares thousands of real
+     * syncs. */
     if (access("/dev/shm", W_OK) == 0) (void)setenv("TMPDIR", "/dev/shm", 0);
     const struct CMUnitTest tests[] = {
         CASE(a_failed_sync_ends_everything_and_is_never_retried),

@@ -1,4 +1,5 @@
-/* Whole logs: every flipped byte of every file is found and named, broken rules between events too. */
+/* Whole logs: every flipped byte of every file is found and named, broken rules between events
+ * too. */
 #define _GNU_SOURCE /* memmem */
 #include "support/test.h"
 #include "support/auditlog.h"

@@ -1,4 +1,5 @@
-/* A log's verifier key on the first line, then any bytes as a signed checkpoint. What opens also parses, equally. */
+/* A log's verifier key on the first line, then any bytes as a signed checkpoint. What opens also
+ * parses, equally. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

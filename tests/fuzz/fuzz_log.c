@@ -1,5 +1,5 @@
-/* A log's verifier key on the first line, then any bytes as the only segment of a log: scanned and verified, never
- * trusted, never crashing; every leaf that the scan accepts can be read back. */
+/* A log's verifier key on the first line, then any bytes as the only segment of a log: scanned and
+ * verified, never trusted, never crashing; every leaf that the scan accepts can be read back. */
 #define _GNU_SOURCE /* mkdtemp */
 #include <stdint.h>
 #include <stdio.h>

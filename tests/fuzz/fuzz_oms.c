@@ -1,5 +1,5 @@
-/* Any bytes as a model signature; and, when the first byte is '!', the rest as the statement of a bundle that is well
- * signed, so that what lies behind the signature is reached too. */
+/* Any bytes as a model signature; and, when the first byte is '!', the rest as the statement of a
+ * bundle that is well signed, so that what lies behind the signature is reached too. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

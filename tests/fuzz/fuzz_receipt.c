@@ -1,4 +1,5 @@
-/* A log's verifier key on the first line, then any bytes as a receipt: refused with a reason, or all of it holds. */
+/* A log's verifier key on the first line, then any bytes as a receipt: refused with a reason, or
+ * all of it holds. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
