@@ -7,6 +7,18 @@
 #include "base/file.h"
 #include "cli/cli.h"
 
+/* The folder of a key is made when it is missing, for its owner only. */
+static ig_status make_parent(const char *path)
+{
+    AUTO(buf) parent = {0};
+    const char *slash = strrchr(path, '/');
+    if (!slash || slash == path) return IG_OK;
+    buf_init(&parent, 4096);
+    buf_add(&parent, path, (size_t)(slash - path));
+    TRY(buf_status(&parent));
+    return file_exists(parent.data) ? IG_OK : file_mkdirs(parent.data, 0700);
+}
+
 static ig_status publisher(const char *path)
 {
     AUTO(publisher_key_ptr) k = NULL;
@@ -72,7 +84,8 @@ static int run(int argc, char **argv)
     };
     cli_parse("keygen", argc, argv, options, &args, 2, 2, &code);
     if (code >= 0) return code;
-    ig_status s;
+    ig_status s = make_parent(args.text[1]);
+    if (s != IG_OK) return cli_fail("keygen", s);
     if (!strcmp(args.text[0], "publisher"))
         s = publisher(args.text[1]);
     else if (!strcmp(args.text[0], "log"))
