@@ -181,7 +181,11 @@ def a_vanished_client_is_cancelled_and_recorded():
     body = json.dumps({"messages": [{"role": "user", "content": "Write a long story."}], "max_tokens": 1500, "stream": True}).encode()
     s = socket.create_connection(("127.0.0.1", server.port))
     s.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
-    assert b"data: " in s.recv(65536)
+    seen = b""
+    while b"data: " not in seen:
+        piece = s.recv(65536)
+        assert piece, seen
+        seen += piece
     s.close()
     for _ in range(200):
         new = server.events()[before:]
