@@ -158,33 +158,21 @@ static int64_t n_different(const object *objects, const float *bank)
     return n;
 }
 
-int main(int argc, char **argv)
+/* Tracks the objects for n_steps and prints what it cost; *ret_different: filters unlike scalar C. */
+static ig_status track(ig_state *bank, ig_plan *plan, object *objects, int n_steps,
+                       int64_t *ret_different)
 {
-    int n_steps = argc > 1 ? atoi(argv[1]) : 5000;
-    const int64_t dims[] = {N_OBJECTS, N_FIELDS};
-    ig_state *bank = NULL;
-    ig_plan *plan = NULL;
-    object *objects = malloc(N_OBJECTS * sizeof *objects);
-    ig_status st = objects ? ig_state_new(IG_F32, dims, 2, &bank) : IG_ENOMEM;
-    if (st == IG_OK) st = make_plan(bank, &plan);
-    if (st != IG_OK) {
-        fprintf(stderr, "kalman: %s\n", ig_error_message());
-        return 1;
-    }
-    start(objects, ig_state_data(bank));
     double report = 0, filtered = 0;
     ig_counters before, after;
-    st = run(plan, objects, 0, 1, &report, &filtered); /* the first replay starts the threads */
+    ig_plan_stats s;
+    start(objects, ig_state_data(bank));
+    ig_status st = run(plan, objects, 0, 1, &report, &filtered); /* starts the threads */
     ig_memory_counters(&before);
     if (st == IG_OK) st = run(plan, objects, 1, n_steps, &report, &filtered);
     ig_memory_counters(&after);
-    if (st != IG_OK) {
-        fprintf(stderr, "kalman: %s\n", ig_error_message());
-        return 1;
-    }
-    ig_plan_stats s;
+    if (st != IG_OK) return st;
     ig_plan_get_stats(plan, &s);
-    int64_t different = n_different(objects, ig_state_data(bank));
+    *ret_different = n_different(objects, ig_state_data(bank));
     printf("plan: %lld steps in %lld phases, arena %lld bytes, compiled in %lld us\n",
            (long long)s.n_steps, (long long)s.n_phases, (long long)s.arena_bytes,
            (long long)s.compile_us);
@@ -193,9 +181,24 @@ int main(int argc, char **argv)
         (long long)s.n_replays, (double)s.wall_ns / 1e3 / (double)(s.n_replays ? s.n_replays : 1),
         (long long)(after.n_nodes - before.n_nodes), (long long)(after.n_allocs - before.n_allocs));
     printf("position error: reports %.3f, filters %.3f; filters that differ from scalar C: %lld\n",
-           report, filtered, (long long)different);
+           report, filtered, (long long)*ret_different);
+    return IG_OK;
+}
+
+int main(int argc, char **argv)
+{
+    int n_steps = argc > 1 ? atoi(argv[1]) : 5000;
+    const int64_t dims[] = {N_OBJECTS, N_FIELDS};
+    int64_t different = 0;
+    ig_state *bank = NULL;
+    ig_plan *plan = NULL;
+    object *objects = malloc(N_OBJECTS * sizeof *objects);
+    ig_status st = objects ? ig_state_new(IG_F32, dims, 2, &bank) : IG_ENOMEM;
+    if (st == IG_OK) st = make_plan(bank, &plan);
+    if (st == IG_OK) st = track(bank, plan, objects, n_steps, &different);
+    if (st != IG_OK) fprintf(stderr, "kalman: %s\n", ig_error_message());
     ig_plan_free(plan);
     ig_state_free(bank);
     free(objects);
-    return different ? 1 : 0;
+    return st != IG_OK || different ? 1 : 0;
 }

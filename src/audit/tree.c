@@ -9,10 +9,8 @@
 
 void tree_hash_leaf(const void *entry, size_t n, tree_hash *ret_hash)
 {
-    uint8_t prefixed[1 + TREE_MAX_ENTRY];
-    prefixed[0] = 0x00;
-    memcpy(prefixed + 1, entry, n);
-    sha256(prefixed, 1 + n, ret_hash->b);
+    static const uint8_t prefix = 0x00;
+    sha256_pair(&prefix, 1, entry, n, ret_hash->b);
 }
 
 void tree_hash_node(const tree_hash *left, const tree_hash *right, tree_hash *ret_hash)

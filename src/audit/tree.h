@@ -24,7 +24,6 @@ typedef struct tree_proof {
     tree_hash hashes[TREE_MAX_CONSISTENCY];
 } tree_proof;
 
-/* n must be <= TREE_MAX_ENTRY. */
 void tree_hash_leaf(const void *entry, size_t n, tree_hash *ret_hash);
 void tree_hash_node(const tree_hash *left, const tree_hash *right, tree_hash *ret_hash);
 bool tree_hash_eq(const tree_hash *a, const tree_hash *b);

@@ -34,13 +34,16 @@ void sha256_final(sha256_ctx *c, uint8_t out[SHA256_N])
 
 void sha256_done(sha256_ctx *c) { OPENSSL_cleanse(c, sizeof *c); }
 
-void sha256(const void *p, size_t n, uint8_t out[SHA256_N])
+void sha256_pair(const void *a, size_t n_a, const void *b, size_t n_b, uint8_t out[SHA256_N])
 {
     sha256_ctx c = {{0}};
     (void)SHA256_Init(ctx(&c));
-    sha256_add(&c, p, n);
+    sha256_add(&c, a, n_a);
+    sha256_add(&c, b, n_b);
     sha256_final(&c, out);
 }
+
+void sha256(const void *p, size_t n, uint8_t out[SHA256_N]) { sha256_pair(p, n, NULL, 0, out); }
 
 /* RFC 2104: H(key ^ opad, H(key ^ ipad, text)). */
 void hmac_sha256(const void *key, size_t n_key, const void *p, size_t n, uint8_t out[SHA256_N])
@@ -50,18 +53,11 @@ void hmac_sha256(const void *key, size_t n_key, const void *p, size_t n, uint8_t
         sha256(key, n_key, block);
     else if (n_key)
         memcpy(block, key, n_key);
-    sha256_ctx c = {{0}};
     uint8_t inner[SHA256_N];
     for (size_t i = 0; i < BLOCK_N; i++) block[i] ^= 0x36;
-    (void)SHA256_Init(ctx(&c));
-    sha256_add(&c, block, BLOCK_N);
-    sha256_add(&c, p, n);
-    sha256_final(&c, inner);
+    sha256_pair(block, BLOCK_N, p, n, inner);
     for (size_t i = 0; i < BLOCK_N; i++) block[i] ^= 0x36 ^ 0x5C;
-    (void)SHA256_Init(ctx(&c));
-    sha256_add(&c, block, BLOCK_N);
-    sha256_add(&c, inner, SHA256_N);
-    sha256_final(&c, out);
+    sha256_pair(block, BLOCK_N, inner, SHA256_N, out);
     OPENSSL_cleanse(block, sizeof block);
     OPENSSL_cleanse(inner, sizeof inner);
 }

@@ -15,6 +15,8 @@ void sha256_add(sha256_ctx *c, const void *p, size_t n);
 void sha256_final(sha256_ctx *c, uint8_t out[SHA256_N]); /* also wipes */
 void sha256_done(sha256_ctx *c);                         /* wipes; safe after final */
 void sha256(const void *p, size_t n, uint8_t out[SHA256_N]);
+/* Of a followed by b. */
+void sha256_pair(const void *a, size_t n_a, const void *b, size_t n_b, uint8_t out[SHA256_N]);
 void hmac_sha256(const void *key, size_t n_key, const void *p, size_t n, uint8_t out[SHA256_N]);
 /* Equal bytes, in a time that does not depend on where they differ. */
 bool digest_eq(const void *a, const void *b, size_t n);

@@ -62,6 +62,8 @@ static double log_norm(const float *l, int64_t n, int64_t *ret_top)
         if (l[i] > l[top]) top = i;
     for (int64_t i = 0; i < n; i++) sum += exp((double)l[i] - (double)l[top]);
     *ret_top = top;
+    /* at least 1: the largest adds exp(0) */
+    /* cppcheck-suppress invalidFunctionArg */
     return (double)l[top] + log(sum);
 }
 

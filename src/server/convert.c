@@ -3,6 +3,7 @@
 #include "server/convert.h"
 #include <fcntl.h>
 #include <fnmatch.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include "base/file.h"
@@ -44,11 +45,14 @@ static void conversion_auto(conversion *c)
     mem_free(c->choice);
 }
 
-static void note(const conversion *c, const char *format, const char *name, int64_t a, int b, int d)
+IG_PRINTF(2, 3) static void note(const conversion *c, const char *format, ...)
 {
     char text[512];
     if (!c->o->note) return;
-    snprintf(text, sizeof text, format, name, (long long)a, b, d);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
     c->o->note(c->o->user, text);
 }
 
@@ -75,12 +79,13 @@ static choice choose(const conversion *c, const source_tensor *t)
     int fits = group;
     while (fits >= 32 && t->k % fits) fits /= 2;
     if (fits < 32) {
-        note(c, "%s: rows of %lld elements are not whole groups of 32: kept at 16 bits", path, t->k,
-             0, 0);
+        note(c, "%s: rows of %lld elements are not whole groups of 32: kept at 16 bits", path,
+             (long long)t->k);
         return (choice){0};
     }
     if (fits != group)
-        note(c, "%s: rows of %lld elements: group %d instead of %d", path, t->k, fits, group);
+        note(c, "%s: rows of %lld elements: group %d instead of %d", path, (long long)t->k, fits,
+             group);
     if (bits == t->affine_bits && fits == 32) return (choice){bits, 32, true};
     return (choice){bits, fits, false};
 }
