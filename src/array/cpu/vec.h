@@ -17,7 +17,7 @@
  *   vi_of_f(v)                         nearest integer, ties to even, for |v| < 2^31
  *   vi_max vi_hmax vi_hsum             signed; sum wraps
  *   vi_store_i8 vi_storen_i8(p, n)     lanes in [-128, 127] as bytes
- *   vf_load_i8 vf_loadn_i8 vf_load_u8  bytes as f32
+ *   vf_load_i8 vf_loadn_i8 vf_load_u8  bytes as f32; vf_load_u4: VF_N / 2 bytes of two codes each, the low one first
  *   VF_TILE                            tokens of a matmul tile of 4 rows: 4 * VF_TILE accumulators and as many loads fit the registers
  *   VF_WEIGH_ROWS                      query rows whose sums over 4 vectors of columns fit the registers
  * and this file builds on that. */

@@ -137,6 +137,13 @@ VEC_FN vf vf_load_u8(const uint8_t *p)
 {
     return vf_of_int(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)p)));
 }
+VEC_FN vf vf_load_u4(const uint8_t *p)
+{
+    int32_t word;
+    memcpy(&word, p, 4);
+    vi shift = _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28);
+    return vf_of_int(vi_and(_mm256_srlv_epi32(vi_set(word), shift), vi_set(15)));
+}
 VEC_FN vf vf_loadn_i8(const int8_t *p, size_t n)
 {
     return vf_of_int(_mm256_cvtepi8_epi32(load_part(p, n)));

@@ -4,7 +4,7 @@
 #include <immintrin.h>
 
 #define VF_N 16
-#define VF_TILE 6
+#define VF_TILE 5
 #define VF_WEIGH_ROWS 4
 typedef __m512 vf;
 typedef __m512i vi;
@@ -126,6 +126,14 @@ VEC_FN vf vf_load_i8(const int8_t *p)
 VEC_FN vf vf_load_u8(const uint8_t *p)
 {
     return vf_of_int(_mm512_cvtepu8_epi32(_mm_loadu_si128((const void *)p)));
+}
+VEC_FN vf vf_load_u4(const uint8_t *p)
+{
+    vi words = _mm512_castsi128_si512(_mm_loadl_epi64((const void *)p));
+    vi both = _mm512_permutexvar_epi32(
+        _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1), words);
+    vi shift = _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 0, 4, 8, 12, 16, 20, 24, 28);
+    return vf_of_int(vi_and(_mm512_srlv_epi32(both, shift), vi_set(15)));
 }
 VEC_FN vf vf_loadn_i8(const int8_t *p, size_t n)
 {

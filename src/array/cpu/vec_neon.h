@@ -4,7 +4,7 @@
 #include <arm_neon.h>
 
 #define VF_N 4
-#define VF_TILE 6
+#define VF_TILE 5
 #define VF_WEIGH_ROWS 4
 typedef float32x4_t vf;
 typedef int32x4_t vi;
@@ -126,6 +126,13 @@ VEC_FN vf vf_load_u8(const uint8_t *p)
     uint8_t part[8] = {0};
     memcpy(part, p, 4);
     return vcvtq_f32_u32(vmovl_u16(vget_low_u16(vmovl_u8(vld1_u8(part)))));
+}
+
+VEC_FN vf vf_load_u4(const uint8_t *p)
+{
+    static const int32_t down[4] = {0, -4, -8, -12};
+    uint32x4_t both = vdupq_n_u32((uint32_t)(p[0] | p[1] << 8));
+    return vcvtq_f32_u32(vandq_u32(vshlq_u32(both, vld1q_s32(down)), vdupq_n_u32(15)));
 }
 
 /* --- across lanes */

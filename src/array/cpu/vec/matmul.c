@@ -1,28 +1,27 @@
 /* matmul.c: rows of a dense or quantised matrix times rows of x, exact activations, sum order.
  *
- * One token: a row of weights is one stream, converted at the load. More tokens: four rows of
- * weights are converted to f32 once per block of 4096 columns, in scratch, then multiplied in tiles
- * of 4 rows x up to VF_TILE tokens. A tile keeps one lane-slice of its 64 partial sums per product
- * in registers and walks a chunk of columns with it, slice after slice, so that a chunk of all its
- * rows stays in L1. */
+ * One token: a row of weights is one stream, converted at the load. More tokens: four rows of weights are converted to f32 once per
+ * block of 4096 columns, in scratch, then multiplied in tiles of 4 rows x up to VF_TILE tokens. A tile keeps one lane-slice of its 64
+ * partial sums per product in registers and walks a chunk of columns with it, slice after slice, so that a chunk of all its rows
+ * stays in L1. */
 #include "array/cpu/vec/dequant.h"
 
 #define TILE_ROWS 4
-#define CHUNK 512
+#define CHUNK 768
 
 /* A tile's partial sums: [row][token][64]. */
 typedef struct tile_sums {
     float p[TILE_ROWS][VF_TILE][SUM_LANES];
 } tile_sums;
 
-/* Adds columns [k0, k1), a multiple of 64 apart. */
+/* Adds columns [k0, k1), a multiple of 64 apart; first: to +0. */
 VEC_FN void tile_chunk(tile_sums *s, const float *const *w, const float *const *x, size_t k0,
-                       size_t k1, int nt)
+                       size_t k1, int nt, bool first)
 {
     for (int lane = 0; lane < SUM_LANES; lane += VF_N) {
         vf acc[TILE_ROWS][VF_TILE];
         EACH (r, TILE_ROWS)
-            EACH (t, nt) acc[r][t] = vf_load(s->p[r][t] + lane);
+            EACH (t, nt) acc[r][t] = first ? vf_set(0) : vf_load(s->p[r][t] + lane);
         for (size_t k = k0 + (size_t)lane; k < k1; k += SUM_LANES) {
             vf xv[VF_TILE];
             EACH (t, nt) xv[t] = vf_load(x[t] + k);
@@ -36,28 +35,44 @@ VEC_FN void tile_chunk(tile_sums *s, const float *const *w, const float *const *
     }
 }
 
-/* y[t * ldy + r] += the block's sums of n_rows x nt products over n columns. w[r], x[t] point at
- * the block. */
+/* Folds nt x 4 sums of 64 to ret[t * 4 + r], a vector of results at a time; has room for whole vectors. */
+VEC_FN void tile_fold(float *ret, const tile_sums *s, int nt)
+{
+    for (int first = 0; first < nt * TILE_ROWS; first += VF_N) {
+        vf row[VF_N];
+        EACH (i, VF_N) {
+            int at = first + i < nt * TILE_ROWS ? first + i : first; /* beyond: anything */
+            const float *p = s->p[at % TILE_ROWS][at / TILE_ROWS];
+            sum64 v;
+            EACH (j, SUM_VECS) v.v[j] = vf_load(p + j * VF_N);
+            row[i] = sum64_narrow(v);
+        }
+        vf_store(ret + first, vf_fold_rows(row));
+    }
+}
+
+/* y[t * ldy + r] += the block's sums of n_rows x nt products over n columns. w[r], x[t] point at the block. */
 VEC_FN void tile_block(float *y, size_t ldy, int n_rows, const float *const *w,
                        const float *const *x, size_t n, int nt)
 {
     tile_sums s;
-    memset(&s, 0, sizeof s);
-    size_t whole = n / SUM_LANES * SUM_LANES;
-    for (size_t k = 0; k < whole; k += CHUNK)
-        tile_chunk(&s, w, x, k, whole - k < CHUNK ? whole : k + CHUNK, nt);
-    for (int t = 0; t < nt; t++)
-        for (int r = 0; r < n_rows; r++) {
+    float result[TILE_ROWS * VF_TILE + VF_N];
+    size_t whole = n / SUM_LANES * SUM_LANES, n_chunks = (whole + CHUNK - 1) / CHUNK;
+    size_t chunk = n_chunks ? (whole / SUM_LANES + n_chunks - 1) / n_chunks * SUM_LANES : CHUNK;
+    tile_chunk(&s, w, x, 0, whole < chunk ? whole : chunk, nt, true);
+    for (size_t k = chunk; k < whole; k += chunk)
+        tile_chunk(&s, w, x, k, whole - k < chunk ? whole : k + chunk, nt, false);
+    for (int t = 0; t < nt && whole < n; t++)
+        for (int r = 0; r < n_rows; r++)
             for (size_t k = whole; k < n; k++)
                 s.p[r][t][k - whole] = __builtin_fmaf(w[r][k], x[t][k], s.p[r][t][k - whole]);
-            sum64 v;
-            EACH (i, SUM_VECS) v.v[i] = vf_load(s.p[r][t] + i * VF_N);
-            y[(size_t)t * ldy + (size_t)r] += sum64_fold(v);
-        }
+    tile_fold(result, &s, nt);
+    for (int t = 0; t < nt; t++)
+        for (int r = 0; r < n_rows; r++)
+            y[(size_t)t * ldy + (size_t)r] += result[t * TILE_ROWS + r];
 }
 
-/* One block of up to four rows (w[r] beyond n_rows repeat a row) times all tokens; columns start at
- * x + k0. */
+/* One block of up to four rows (w[r] beyond n_rows repeat a row) times all tokens; columns start at x + k0. */
 static void tile_tokens(float *y, size_t ldy, int n_rows, const float *const *w, const float *x,
                         size_t ldx, size_t n, size_t nt)
 {

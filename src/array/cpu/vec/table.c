@@ -6,7 +6,10 @@
 
 const kernels TABLE(ISA) = {
     .isa = VEC_TEXT(ISA),
-    VEC_TABLE_ROWS,
+#define ROW(op) [OP_##op] = K(ew_##op),
+    .ew1 = {VEC_EW1(ROW)},
+    .ew2 = {VEC_EW2(ROW)},
+#undef ROW
 #define SLOT(ret, name, args) .name = K(name),
 #include "array/cpu/kernels.def"
 #undef SLOT

@@ -10,24 +10,19 @@
 #undef SLOT
 
 /* The float32 entries of kernels.ew1 and kernels.ew2. */
-#define VEC_EW1(ROW)                                                                         \
-    ROW(negative)                                                                            \
-    ROW(abs)                                                                                 \
-    ROW(sign)                                                                                \
-    ROW(square) ROW(sqrt) ROW(rsqrt) ROW(reciprocal) ROW(exp) ROW(expm1) ROW(log) ROW(log1p) \
-        ROW(tanh) ROW(sigmoid) ROW(silu) ROW(erf) ROW(sin) ROW(cos) ROW(floor) ROW(ceil) ROW(rint)
-#define VEC_EW2(ROW) \
-    ROW(add) ROW(subtract) ROW(multiply) ROW(divide) ROW(maximum) ROW(minimum) ROW(power)
+#define VEC_EW1(ROW) VEC_EW1_SIGN(ROW) VEC_EW1_ROOT(ROW) VEC_EW1_EXP(ROW) VEC_EW1_WAVE(ROW)
+#define VEC_EW1_SIGN(ROW) ROW(negative) ROW(abs) ROW(sign) ROW(floor) ROW(ceil) ROW(rint)
+#define VEC_EW1_ROOT(ROW) ROW(square) ROW(sqrt) ROW(rsqrt) ROW(reciprocal)
+#define VEC_EW1_EXP(ROW) ROW(exp) ROW(expm1) ROW(log) ROW(log1p) ROW(sigmoid) ROW(silu)
+#define VEC_EW1_WAVE(ROW) ROW(tanh) ROW(erf) ROW(sin) ROW(cos)
+#define VEC_EW2(ROW) VEC_EW2_SUM(ROW) ROW(maximum) ROW(minimum) ROW(power)
+#define VEC_EW2_SUM(ROW) ROW(add) ROW(subtract) ROW(multiply) ROW(divide)
 #define DECLARE(op) void K(ew_##op)(float *y, const float *a, size_t n);
 VEC_EW1(DECLARE)
 #undef DECLARE
 #define DECLARE(op) void K(ew_##op)(float *y, const float *a, const float *b, size_t n);
 VEC_EW2(DECLARE)
 #undef DECLARE
-
-/* The elementwise rows of a kernel table. */
-#define VEC_ROW(op) [OP_##op] = K(ew_##op),
-#define VEC_TABLE_ROWS .ew1 = {VEC_EW1(VEC_ROW)}, .ew2 = {VEC_EW2(VEC_ROW)}
 
 /* Element i of an array of f32, f16 or bf16. */
 VEC_FN float float_at(const void *p, ig_dtype t, size_t i)

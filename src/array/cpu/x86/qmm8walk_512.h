@@ -306,14 +306,15 @@ ROWS_NT(4, 32)
 ROWS_NT(4, 64)
 ROWS_NT(4, 128)
 ROWS_NT(8, 32)
-ROWS_NT(8, 64) ROWS_NT(8, 128)
+ROWS_NT(8, 64)
+ROWS_NT(8, 128)
 #define ENTRY(bits, group)                                                               \
     {                                                                                    \
         rows_##bits##_##group##_1, rows_##bits##_##group##_2, rows_##bits##_##group##_3, \
             rows_##bits##_##group##_4                                                    \
     }
-    static const rows_fn rows_of[2][3][WALK_MAX] = {{ENTRY(4, 32), ENTRY(4, 64), ENTRY(4, 128)},
-                                                    {ENTRY(8, 32), ENTRY(8, 64), ENTRY(8, 128)}};
+static const rows_fn rows_of[2][3][WALK_MAX] = {{ENTRY(4, 32), ENTRY(4, 64), ENTRY(4, 128)},
+                                                {ENTRY(8, 32), ENTRY(8, 64), ENTRY(8, 128)}};
 
 /* Up to four tokens. */
 static void walk_tokens(const qmm8_call *c, walk *k, size_t t0, size_t nt)

@@ -8,7 +8,10 @@ void qmm8_vnni(float *y, size_t ldy, const qmat *w, int64_t n0, int64_t n1, cons
 #define qmm8_avx512 qmm8_vnni
 const kernels kernels_avx512vnni = {
     .isa = "avx512",
-    VEC_TABLE_ROWS,
+#define ROW(op) [OP_##op] = K(ew_##op),
+    .ew1 = {VEC_EW1(ROW)},
+    .ew2 = {VEC_EW2(ROW)},
+#undef ROW
 #define SLOT(ret, name, args) .name = K(name),
 #include "array/cpu/kernels.def"
 #undef SLOT
