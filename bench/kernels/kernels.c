@@ -1,12 +1,15 @@
 /* kernels.c: how near the quantised kernels come to the machine's limits.
  *
- * For each shape it lays out many matrices, so that they come from memory and not from a cache, and runs qmm8 over all of
- * them, a barrier after each, as a model step does. A read of the same bytes is timed between the rounds: the fraction printed is that of
- * the faster of a plain and a prefetching read loop, measured in the same seconds. Samples of the alternatives are interleaved; the best and
- * the median are printed.
+ * For each shape it lays out many matrices, so that they come from memory and not from a cache,
+ * and runs qmm8 over all of them, a barrier after each, as a model step does. A read of the same
+ * bytes is timed between the rounds: the fraction printed is that of the faster of a plain and a
+ * prefetching read loop, measured in the same seconds. Samples of the alternatives are
+ * interleaved; the best and the median are printed.
  *
- *   bench/kernels/run.sh [-t threads] [-i isa,...] [-b 4|8] [-g 32|64|128] [-n tokens,...] [-m MiB] [-r rounds] [-a bytes ahead] [-k KxN,...]
- */
+ *   bench/kernels/run.sh [-t threads] [-i isa,...] [-b 4|8] [-g 32|64|128] [-n tokens,...]
+ *                        [-m MiB] [-r rounds] [-a bytes ahead] [-k KxN,...]
+ *
+ * With one thread, time is the thread's own: a busy machine then disturbs little. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -260,7 +263,8 @@ static void bench_shape(const options *o, trial *t, matrices *set, size_t nt)
     t->group = o->group < 64 ? 64 : o->group;
     static double time[MAX_LIST + 2][MAX_ROUNDS];
     double ops = 2.0 * (double)set->rows * (double)set->k * (double)nt;
-    /* a sample is at most some 0.2 s of arithmetic at 100 GOP/s per thread, and always a whole matrix */
+    /* a sample is at most some 0.2 s of arithmetic at 100 GOP/s per thread, and always a whole
+     * matrix */
     double most = 2e10 * crew.n / ops;
     t->n_used = most < 1 ? 1 : most < set->n ? (int)most : set->n;
     size_t used = set->bytes / (size_t)set->n * (size_t)t->n_used;

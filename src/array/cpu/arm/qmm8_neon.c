@@ -1,4 +1,5 @@
-/* qmm8_neon.c: qmm8 on NEON without the dot product extension: products to 16 bits, added in pairs to 32. */
+/* qmm8_neon.c: qmm8 on NEON without the dot product extension: products to 16 bits, added in
+ * pairs to 32. */
 #include <arm_neon.h>
 
 static inline __attribute__((always_inline)) int32x4_t dot16(int32x4_t acc, int8x16_t w,

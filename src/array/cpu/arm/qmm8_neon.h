@@ -1,10 +1,13 @@
-/* qmm8_neon.h: qmm8 on 128-bit vectors. Row by row; codes are read and unpacked once for up to four tokens.
+/* qmm8_neon.h: qmm8 on 128-bit vectors. Row by row; codes are read and unpacked once for up to
+ * four tokens.
  *
- * First pass: 4 groups at a time give 4 lanes u = fma(s, I, b * S). Second pass: the u of a row are added into 16 classes. Codes of 8
- * bits are taken less 128, as signed bytes; I gets 128 * S back, exactly. Reads exactly the bytes of the rows.
+ * First pass: 4 groups at a time give 4 lanes u = fma(s, I, b * S). Second pass: the u of a row
+ * are added into 16 classes. Codes of 8 bits are taken less 128, as signed bytes; I gets 128 * S
+ * back, exactly. Reads exactly the bytes of the rows.
  *
- * Whoever includes it has defined dot16: acc + 16 products of signed bytes, four to a lane or in any other way, since only the sum of
- * the lanes counts. Cost per 32 codes and token: 2 loads, 2 of those dots, 1 pairwise add. */
+ * Whoever includes it has defined dot16: acc + 16 products of signed bytes, four to a lane or in
+ * any other way, since only the sum of the lanes counts. Cost per 32 codes and token: 2 loads, 2
+ * of those dots, 1 pairwise add. */
 #define ISA neon
 #include "array/cpu/vec/vec_kernels.h"
 
@@ -125,7 +128,8 @@ VEC_FN void first_pass(const walk *k, int64_t row, int bits, int group, int nt)
     }
 }
 
-/* --- second pass: acc[class] = fma(d, u, acc[class]), groups ascending; four classes to a vector while a row has them */
+/* --- second pass: acc[class] = fma(d, u, acc[class]), groups ascending; four classes to a
+ * vector while a row has them */
 VEC_FN float add_classes(const walk *k, const token *t, int group)
 {
     float acc[16] = {0};
@@ -189,7 +193,8 @@ ROWS_NT(8, 128)
 static const rows_fn rows_of[2][3][TOKENS] = {{ENTRY(4, 32), ENTRY(4, 64), ENTRY(4, 128)},
                                               {ENTRY(8, 32), ENTRY(8, 64), ENTRY(8, 128)}};
 
-/* The slot. Rows of some hundred thousand codes, whose u do not fit the scratch, are left to the reference. */
+/* The slot. Rows of some hundred thousand codes, whose u do not fit the scratch, are left to the
+ * reference. */
 VEC_FN void qmm8(float *y, size_t ldy, const qmat *w, int64_t n0, int64_t n1, const uint8_t *rec,
                  size_t rec_stride, int act_group, size_t nt, char *scratch)
 {

@@ -1,4 +1,5 @@
-/* table_dotprod.c: NEON's table, with the row that has a better body on the dot product extension. */
+/* table_dotprod.c: NEON's table, with the row that has a better body on the dot product
+ * extension. */
 #define ISA neon
 #include "array/cpu/vec/vec_kernels.h"
 

@@ -1,9 +1,10 @@
 /* attend.c: attention over a paged KV cache, in the order that kernels.def states.
  *
- * A block (the visible part of a page) of K and V is converted to f32 in scratch once for all query rows of the call. Vectors are padded
- * with zeros to a multiple of 64 there: to the sum order that changes nothing, and the padding of o is never given out. Rows go
- * through a block in batches: first all their scores, while K is in L1, then all their sums, while V is.
- * Cost of a row and a position of head_dim d: 2 d products, d adds. */
+ * A block (the visible part of a page) of K and V is converted to f32 in scratch once for all
+ * query rows of the call. Vectors are padded with zeros to a multiple of 64 there: to the sum
+ * order that changes nothing, and the padding of o is never given out. Rows go through a block
+ * in batches: first all their scores, while K is in L1, then all their sums, while V is. Cost of
+ * a row and a position of head_dim d: 2 d products, d adds. */
 #include "array/cpu/vec/vec_kernels.h"
 
 #define MAX_DIM 256
@@ -61,7 +62,8 @@ typedef struct query {
     float s[KV_PAGE]; /* scores, then weights */
 } query;
 
-/* s[j] = dot(q, k_j) * scale of whole vectors of positions; dp is 64 at one of the calls. k holds anything beyond the n visible ones. */
+/* s[j] = dot(q, k_j) * scale of whole vectors of positions; dp is 64 at one of the calls. k
+ * holds anything beyond the n visible ones. */
 VEC_FN void score(float *s, const float *q, const float *k, size_t n, size_t dp, vf scale)
 {
     for (size_t j = 0; j < n; j += VF_N) {
@@ -111,7 +113,8 @@ VEC_FN void weights(query *x, bool first)
     st->m = m;
 }
 
-/* o = fma(p_j, v_j, o) for positions [j0, j1) of n_rows rows; columns of 4 vectors at a time stay in registers. scaled: first o = o * c. */
+/* o = fma(p_j, v_j, o) for positions [j0, j1) of n_rows rows; columns of 4 vectors at a time
+ * stay in registers. scaled: first o = o * c. */
 VEC_FN void weigh(query *x, int n_rows, const float *v, size_t j0, size_t j1, size_t dp,
                   bool scaled)
 {

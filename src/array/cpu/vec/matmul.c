@@ -1,9 +1,10 @@
 /* matmul.c: rows of a dense or quantised matrix times rows of x, exact activations, sum order.
  *
- * One token: a row of weights is one stream, converted at the load. More tokens: four rows of weights are converted to f32 once per
- * block of 4096 columns, in scratch, then multiplied in tiles of 4 rows x up to VF_TILE tokens. A tile keeps one lane-slice of its 64
- * partial sums per product in registers and walks a chunk of columns with it, slice after slice, so that a chunk of all its rows
- * stays in L1. */
+ * One token: a row of weights is one stream, converted at the load. More tokens: four rows of
+ * weights are converted to f32 once per block of 4096 columns, in scratch, then multiplied in
+ * tiles of 4 rows x up to VF_TILE tokens. A tile keeps one lane-slice of its 64 partial sums per
+ * product in registers and walks a chunk of columns with it, slice after slice, so that a chunk
+ * of all its rows stays in L1. */
 #include "array/cpu/vec/dequant.h"
 
 #define TILE_ROWS 4
@@ -35,7 +36,8 @@ VEC_FN void tile_chunk(tile_sums *s, const float *const *w, const float *const *
     }
 }
 
-/* Folds nt x 4 sums of 64 to ret[t * 4 + r], a vector of results at a time; has room for whole vectors. */
+/* Folds nt x 4 sums of 64 to ret[t * 4 + r], a vector of results at a time; has room for whole
+ * vectors. */
 VEC_FN void tile_fold(float *ret, const tile_sums *s, int nt)
 {
     for (int first = 0; first < nt * TILE_ROWS; first += VF_N) {
@@ -51,7 +53,8 @@ VEC_FN void tile_fold(float *ret, const tile_sums *s, int nt)
     }
 }
 
-/* y[t * ldy + r] += the block's sums of n_rows x nt products over n columns. w[r], x[t] point at the block. */
+/* y[t * ldy + r] += the block's sums of n_rows x nt products over n columns. w[r], x[t] point at
+ * the block. */
 VEC_FN void tile_block(float *y, size_t ldy, int n_rows, const float *const *w,
                        const float *const *x, size_t n, int nt)
 {
@@ -72,7 +75,8 @@ VEC_FN void tile_block(float *y, size_t ldy, int n_rows, const float *const *w,
             y[(size_t)t * ldy + (size_t)r] += result[t * TILE_ROWS + r];
 }
 
-/* One block of up to four rows (w[r] beyond n_rows repeat a row) times all tokens; columns start at x + k0. */
+/* One block of up to four rows (w[r] beyond n_rows repeat a row) times all tokens; columns start
+ * at x + k0. */
 static void tile_tokens(float *y, size_t ldy, int n_rows, const float *const *w, const float *x,
                         size_t ldx, size_t n, size_t nt)
 {

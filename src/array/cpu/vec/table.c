@@ -1,4 +1,5 @@
-/* table.c: the kernel table of one ISA. Every slot is its own; the body of qmm8 is in x86/ or arm/. */
+/* table.c: the kernel table of one ISA. Every slot is its own; the body of qmm8 is in x86/ or
+ * arm/. */
 #include "array/cpu/vec/vec_kernels.h"
 
 #define TABLE_(isa_) kernels_##isa_

@@ -1,4 +1,5 @@
-/* qmm8.h: what the x86 bodies of qmm8 share: the call, the order in which the fold meets the 16 classes, the prefetch of a tile. Included after ISA is defined. */
+/* qmm8.h: what the x86 bodies of qmm8 share: the call, the order in which the fold meets the 16
+ * classes, the prefetch of a tile. Included after ISA is defined. */
 #ifndef CPU_X86_QMM8_H
 #define CPU_X86_QMM8_H
 #include "array/cpu/vec/vec_kernels.h"
@@ -24,8 +25,8 @@ VEC_FN size_t scale_bytes(const qmat *w)
     return (size_t)(w->k / w->group) * (w->sb_type == IG_F32 ? 4 : 2);
 }
 
-/* Where a tile of tile_rows rows starts that ends with row n1: rows before it are read again, never rows behind the matrix. The
- * matrix has at least tile_rows rows. */
+/* Where a tile of tile_rows rows starts that ends with row n1: rows before it are read again,
+ * never rows behind the matrix. The matrix has at least tile_rows rows. */
 VEC_FN int64_t last_tile(int64_t n1, int64_t tile_rows)
 {
     return n1 < tile_rows ? 0 : n1 - tile_rows;
@@ -66,8 +67,9 @@ VEC_FN void load_rows(__m256i *r, const uint8_t *p, size_t row_bytes, size_t n_b
 
 /* --- the fold 8-4-2-1 as a walk over classes
  *
- * In the order 0 8 4 12 2 10 ... each addition of the fold joins what was last finished with what waits longest unjoined, as in a binary
- * counter: four waiting buffers do. Classes without a group are passed over; what they would add is +0. */
+ * In the order 0 8 4 12 2 10 ... each addition of the fold joins what was last finished with
+ * what waits longest unjoined, as in a binary counter: four waiting buffers do. Classes without
+ * a group are passed over; what they would add is +0. */
 
 /* All groups of a class go to `buffer`; then `n_merge` waiting buffers are added to it. */
 typedef struct leaf {
@@ -105,8 +107,8 @@ static inline int plan_leaves(leaf *leaves, size_t k, size_t group)
     return n;
 }
 
-/* --- prefetch of the next tile's bytes, a few lines at a time between passes: all at once would fill the queues of the core and
- * stall it as long as reading them */
+/* --- prefetch of the next tile's bytes, a few lines at a time between passes: all at once would
+ * fill the queues of the core and stall it as long as reading them */
 typedef struct wanted {
     const char *at[3], *end[3];
     size_t lines; /* in one go; 0: none */

@@ -1,5 +1,6 @@
-/* qmm8_avx2.c: the entry of qmm8 on AVX2: which body. Measured on Zen 3 and 4: the walk to four tokens, tiles from five; rows beyond
- * 4096 codes of more than two tokens do not fit L1, and tiles win from three. */
+/* qmm8_avx2.c: the entry of qmm8 on AVX2: which body. Measured on Zen 4: the walk to four tokens,
+ * tiles from five; rows beyond 4096 codes of more than two tokens do not fit L1, and tiles win
+ * from three. */
 #include "array/cpu/x86/qmm8_avx2.h"
 
 void qmm8_avx2(float *y, size_t ldy, const qmat *w, int64_t n0, int64_t n1, const uint8_t *rec,

@@ -8,7 +8,8 @@ VEC_FN __m512i dot_nibbles(__m512i acc, __m512i codes, __m512i x)
     return _mm512_add_epi32(
         acc, _mm512_madd_epi16(_mm512_maddubs_epi16(codes, x), _mm512_set1_epi16(1)));
 }
-/* The same for any code: pairs of products pass 16 bits, so even and odd bytes go their own ways. */
+/* The same for any code: pairs of products pass 16 bits, so even and odd bytes go their own
+ * ways. */
 VEC_FN __m512i dot_bytes(__m512i acc, __m512i codes, __m512i x)
 {
     __m512i even = _mm512_and_si512(codes, _mm512_set1_epi16(255)),

@@ -1,5 +1,6 @@
-/* qmm8_vnni.c: qmm8 on AVX-512 with VNNI: four products and their sum are one instruction. Measured on Zen 4: the walk
- * to three tokens, tiles from four; rows beyond 4096 codes of more than two do not fit L1. */
+/* qmm8_vnni.c: qmm8 on AVX-512 with VNNI: four products and their sum are one instruction.
+ * Measured on Zen 4: the walk to three tokens, tiles from four; rows beyond 4096 codes of more
+ * than two do not fit L1. */
 #define ISA avx512
 #include "array/cpu/x86/qmm8.h"
 
@@ -13,7 +14,8 @@ VEC_FN __m512i dot_nibbles(__m512i acc, __m512i codes, __m512i x)
     return _mm512_dpbusd_epi32(acc, codes, x);
 }
 
-/* The same with four codes of x in all lanes. By name, since compilers load the word by an instruction of its own. */
+/* The same with four codes of x in all lanes. By name, since compilers load the word by an
+ * instruction of its own. */
 VEC_FN __m512i dot_word(__m512i acc, __m512i codes, const uint8_t *x, int bits)
 {
     (void)bits;

@@ -1,14 +1,15 @@
-/* qmm8tile_512.h: qmm8 for many tokens on 512-bit vectors; as qmm8tile_avx2.c, with 16 rows in the lanes and passes of 64 columns (16
- * registers). Codes of 4 bits stay packed in the tile, [k / 8][row] words, and come apart at the start of a pass.
+/* qmm8tile_512.h: qmm8 for many tokens on 512-bit vectors; as qmm8tile_avx2.c, with 16 rows in
+ * the lanes and passes of 64 columns (16 registers). Codes of 4 bits stay packed in the tile, [k
+ * / 8][row] words, and come apart at the start of a pass.
  *
- * Cost per 64 columns, 16 rows and token: 16 dots with a broadcast operand and 5 to 9 other operations. Uses what qmm8walk_512.h
- * defines. */
+ * Cost per 64 columns, 16 rows and token: 16 dots with a broadcast operand and 5 to 9 other
+ * operations. Uses what qmm8walk_512.h defines. */
 #define TOKENS 16 /* that meet a tile one after another: their cells of short rows stay in L1 */
 #define CELLS_BYTES (320 << 10) /* of all tokens laid out at a time: they stay in L2 */
 #define PASS 64
 
-/* 64 columns of one token. 4-bit: of each 8 codes the even ones, then the odd ones. S and d of its weight groups; a group of 128 has
- * them in the second cell. */
+/* 64 columns of one token. 4-bit: of each 8 codes the even ones, then the odd ones. S and d of
+ * its weight groups; a group of 128 has them in the second cell. */
 typedef struct act_cell {
     uint8_t x[PASS];
     float sum[2], d[2];
@@ -47,7 +48,8 @@ static size_t cells_bytes(const tiler *t)
     return up64(t->n_passes * t->n_laid * sizeof(act_cell));
 }
 
-/* Of a call: cells, rows of scales as f32, results of a tile whose rows are not all wanted, a tile. */
+/* Of a call: cells, rows of scales as f32, results of a tile whose rows are not all wanted, a
+ * tile. */
 static size_t tiler_bytes(const tiler *t)
 {
     return up64(sizeof *t) + cells_bytes(t) + up64(t->n_groups * QROWS * 4) +
@@ -62,7 +64,8 @@ static size_t tile_bytes(const qmat *w)
 
 /* --- unpacking */
 
-/* Words (8 codes of 4 bits, 4 of 8) of 16 rows, [word][row]. Half a pass at the end of a row leaves the rest of its place as it is. */
+/* Words (8 codes of 4 bits, 4 of 8) of 16 rows, [word][row]. Half a pass at the end of a row
+ * leaves the rest of its place as it is. */
 static void unpack_codes(const tiler *t, char *to, const uint8_t *codes)
 {
     size_t row_bytes = t->k / 8 * (size_t)t->bits, per_pass = (size_t)(PASS / 8 * t->bits);
@@ -81,8 +84,8 @@ static void unpack_codes(const tiler *t, char *to, const uint8_t *codes)
     }
 }
 
-/* Scales or biases of 16 rows, [group][row]. rows: room for them as f32 in rows. The last 8 groups may overlap those before; fewer than
- * 8 are taken one by one. */
+/* Scales or biases of 16 rows, [group][row]. rows: room for them as f32 in rows. The last 8
+ * groups may overlap those before; fewer than 8 are taken one by one. */
 static void unpack_scales(float *y, float *rows, const void *p, ig_dtype type, int64_t n,
                           size_t n_groups)
 {
@@ -115,7 +118,8 @@ static void unpack_tile(const tiler *t, char *to, float *rows, const qmat *w, in
     unpack_scales(scale + t->n_groups * QROWS, rows, w->biases, w->sb_type, n, t->n_groups);
 }
 
-/* Column `at` of a block of nt tokens, cells [pass][token]. The record may end 32 codes into the last pass. */
+/* Column `at` of a block of nt tokens, cells [pass][token]. The record may end 32 codes into the
+ * last pass. */
 static void lay_out_token(const tiler *t, act_cell *cells, size_t nt, size_t at, const uint8_t *rec,
                           size_t act_group)
 {
@@ -181,7 +185,8 @@ VEC_FN vf add_group(vf acc, vf s, vf b, v64 dot, float sum, float d)
     return vf_fma(vf_set(d), u, acc);
 }
 
-/* What a pass is: two groups of 32 (one: the half pass at the end of a row); a group of 64; the first or second half of one of 128. */
+/* What a pass is: two groups of 32 (one: the half pass at the end of a row); a group of 64; the
+ * first or second half of one of 128. */
 typedef enum pass_kind { TWO_32, ONE_32, ONE_64, FIRST_128, SECOND_128 } pass_kind;
 
 /* again: the class has a sum already. */
@@ -215,7 +220,8 @@ VEC_FN void pass(const pass_args *p, int bits, pass_kind kind, bool again, bool 
     }
 }
 
-/* The groups of 64 or 128 columns from pass_args on; last_half: only 32 columns are left of the row. */
+/* The groups of 64 or 128 columns from pass_args on; last_half: only 32 columns are left of the
+ * row. */
 VEC_FN void block_passes(pass_args *p, size_t pass_bytes, int bits, int group, bool last_half,
                          bool again)
 {

@@ -1,11 +1,13 @@
-/* qmm8tile_avx2.c: qmm8 for many tokens. Lanes are 8 rows; a tile is 8 rows as words [k / 8][row] of packed 4-bit codes ([k / 4][row] of
- * 8-bit ones). Tokens are laid out as many as stay in L2, then every tile meets them all, 32 at a time.
+/* qmm8tile_avx2.c: qmm8 for many tokens. Lanes are 8 rows; a tile is 8 rows as words [k /
+ * 8][row] of packed 4-bit codes ([k / 4][row] of 8-bit ones). Tokens are laid out as many as
+ * stay in L2, then every tile meets them all, 32 at a time.
  *
- * One pass multiplies 32 columns of 8 rows (8 registers) with all tokens of a block, one after another. Classes are walked one by
- * one, each through all of its groups, in the order 0 8 4 12 2 10 ... in which the fold 8-4-2-1 meets them (qmm8.h), so no 16
- * accumulators exist and no fold is left for the end. Classes without a group are passed over and their +0 is added once at the end: it
- * can only change a result of -0.
- * Cost per 32 columns, 8 rows and token: 8 broadcasts, 8 byte products, 13 to 26 other vector operations. */
+ * One pass multiplies 32 columns of 8 rows (8 registers) with all tokens of a block, one after
+ * another. Classes are walked one by one, each through all of its groups, in the order 0 8 4 12
+ * 2 10 ... in which the fold 8-4-2-1 meets them (qmm8.h), so no 16 accumulators exist and no
+ * fold is left for the end. Classes without a group are passed over and their +0 is added once
+ * at the end: it can only change a result of -0. Cost per 32 columns, 8 rows and token: 8
+ * broadcasts, 8 byte products, 13 to 26 other vector operations. */
 #include "array/cpu/x86/qmm8_avx2.h"
 
 #define TOKENS 32               /* that meet a tile one after another */
@@ -14,7 +16,8 @@
 
 typedef __m256i v32;
 
-/* 32 columns of one token, 4-bit: of each 8 codes the even ones, then the odd ones; and, with a weight group's last pass, S and d. */
+/* 32 columns of one token, 4-bit: of each 8 codes the even ones, then the odd ones; and, with a
+ * weight group's last pass, S and d. */
 typedef struct act_cell {
     uint8_t x[PASS];
     float sum, d;
@@ -66,7 +69,8 @@ size_t qmm8tile_bytes_avx2(const qmat *w)
 
 VEC_FN void put(void *y, v32 v) { _mm256_storeu_si256(y, v); }
 
-/* Words of 8 rows, [word][row]: 32 bytes of each row at a time, or the 16 that a row may end with. */
+/* Words of 8 rows, [word][row]: 32 bytes of each row at a time, or the 16 that a row may end
+ * with. */
 static void unpack_codes(char *to, const uint8_t *codes, size_t row_bytes, int bits)
 {
     const v32 flip =
@@ -83,7 +87,8 @@ static void unpack_codes(char *to, const uint8_t *codes, size_t row_bytes, int b
     }
 }
 
-/* Scales or biases of 8 rows, [group][row]. The last 8 groups may overlap those before; fewer than 8 are taken one by one. */
+/* Scales or biases of 8 rows, [group][row]. The last 8 groups may overlap those before; fewer
+ * than 8 are taken one by one. */
 static void unpack_scales(float *y, const void *p, ig_dtype t, int64_t n, size_t n_groups)
 {
     for (size_t at = 0; at < n_groups && n_groups >= 8; at += 8) {
@@ -166,7 +171,8 @@ VEC_FN v32 dot_4(const v32 *w, const uint8_t *x)
     v32 sum = _mm256_add_epi16(_mm256_add_epi16(a, b), _mm256_add_epi16(c, d));
     return _mm256_madd_epi16(sum, _mm256_set1_epi16(1));
 }
-/* w holds magnitudes of codes less 128, `words` the codes themselves: x gets their signs. A pair of products is at most 2 * 128 * 127. */
+/* w holds magnitudes of codes less 128, `words` the codes themselves: x gets their signs. A pair
+ * of products is at most 2 * 128 * 127. */
 VEC_FN v32 dot_8(const v32 *w, const char *words, const uint8_t *x)
 {
     const v32 one = _mm256_set1_epi16(1);
@@ -189,7 +195,8 @@ typedef struct pass_args {
     size_t nt;
 } pass_args;
 
-/* more: I continues an earlier pass; ends: this pass ends its group; again: the class has a sum already. */
+/* more: I continues an earlier pass; ends: this pass ends its group; again: the class has a sum
+ * already. */
 VEC_FN void pass(const pass_args *p, int bits, bool more, bool ends, bool again, bool merge)
 {
     const v32 nibble = _mm256_set1_epi8(15);

@@ -1,21 +1,22 @@
-/* qmm8walk_512.h: qmm8 for few tokens on 512-bit vectors; as qmm8walk_avx2.c, with 16 rows as one linear stream, 16 groups and all 16
- * classes to a vector.
+/* qmm8walk_512.h: qmm8 for few tokens on 512-bit vectors; as qmm8walk_avx2.c, with 16 rows as
+ * one linear stream, 16 groups and all 16 classes to a vector.
  *
- * Whoever includes it has defined dot_nibbles and dot_bytes: acc[i] + the sum of four products, codes unsigned (below 16, any), x
- * signed. Cost per 128 codes and token: 2 loads, 2 of those dots, 3 to 5 shuffles and adds. */
+ * Whoever includes it has defined dot_nibbles and dot_bytes: acc[i] + the sum of four products,
+ * codes unsigned (below 16, any), x signed. Cost per 128 codes and token: 2 loads, 2 of those
+ * dots, 3 to 5 shuffles and adds. */
 #include "array/cpu/x86/qmm8.h"
 
 #define QROWS 16
 #define WALK_MAX 4
-/* Steps whose scales are converted at once: more, and those of long rows drive the activations out of L1. */
+/* Steps whose scales are converted at once: more, and those of long rows drive the activations
+ * out of L1. */
 #define SCALE_STEPS 16
 
 typedef __m512i v64;
 
 /* One token's activations, laid out for the walk. */
 typedef struct walk_act {
-    uint8_t *
-        x; /* codes, circular. 4-bit: of each 128 the even ones, then the odd ones, as the nibbles come */
+    uint8_t *x; /* codes, circular. 4-bit: of each 128 evens, then odds, as the nibbles come */
     float *sum; /* S of each weight group, circular */
     float *d;   /* of each weight group in the order of the second pass's lanes */
     float *u;   /* first pass: of each group of 16 rows */
@@ -23,13 +24,13 @@ typedef struct walk_act {
 
 typedef struct walk {
     size_t k, group, n_groups;
-    size_t
-        period; /* groups after which activations repeat: those of as many rows as make a multiple of 128 codes */
+    size_t period;  /* groups of as many rows as make a multiple of 128 codes: x repeats */
     size_t n_lanes; /* of d: n_groups rounded up to whole steps of the second pass */
     walk_act act[WALK_MAX];
 } walk;
 
-/* Groups in a step of the second pass: all classes; with groups of 32 each twice; with groups of 128 eight of them. */
+/* Groups in a step of the second pass: all classes; with groups of 32 each twice; with groups of
+ * 128 eight of them. */
 VEC_FN size_t class_step(size_t group) { return group == 32 ? 32 : group == 64 ? 16 : 8; }
 
 static walk plan_walk(const qmat *w)
@@ -79,7 +80,8 @@ static void split_codes(uint8_t *y, const uint8_t *x, size_t n)
     }
 }
 
-/* Index of group g among the lanes of d: groups of 32 have the even ones of 32 first, then the odd ones. */
+/* Index of group g among the lanes of d: groups of 32 have the even ones of 32 first, then the
+ * odd ones. */
 VEC_FN size_t class_lane(size_t g, size_t group)
 {
     return group == 32 ? g / 32 * 32 + g % 2 * 16 + g % 32 / 2 : g;
@@ -177,7 +179,8 @@ VEC_FN void dot16_4(v64 *ret_dot, const uint8_t *p, const walk *k, size_t at, in
     }
 }
 
-/* 16 groups of 8-bit codes at p. Four vectors at a time are added up to what 4 groups of 64 codes are, or 8 of 32, or 2 of 128. */
+/* 16 groups of 8-bit codes at p. Four vectors at a time are added up to what 4 groups of 64
+ * codes are, or 8 of 32, or 2 of 128. */
 VEC_FN v64 four_8(const uint8_t *p, const uint8_t *x, int per)
 {
     v64 t[4];
@@ -257,8 +260,9 @@ VEC_FN void first_pass(const walk *k, const qmat *w, int64_t n, int bits, int gr
 
 /* --- second pass */
 
-/* Class sums of one row, its u at p. Lanes beyond the row stay as they are. Groups of 128 have the even classes only, in the lower
- * half; the fold then adds zeros, as the absent odd classes are. */
+/* Class sums of one row, its u at p. Lanes beyond the row stay as they are. Groups of 128 have
+ * the even classes only, in the lower half; the fold then adds zeros, as the absent odd classes
+ * are. */
 VEC_FN vf row_classes(const walk *k, const walk_act *a, const float *u, int group)
 {
     vf acc = vf_set(0);

@@ -1,28 +1,28 @@
-/* qmm8walk_avx2.c: qmm8 for few tokens. Eight rows of codes are one linear stream of bytes, and so are their scales and biases, whatever
- * K is: 8 rows always are a multiple of 8 groups. The activations of a token repeat along the stream, so they are laid out once per
- * call, circularly.
+/* qmm8walk_avx2.c: qmm8 for few tokens. Eight rows of codes are one linear stream of bytes, and
+ * so are their scales and biases, whatever K is: 8 rows always are a multiple of 8 groups. The
+ * activations of a token repeat along the stream, so they are laid out once per call,
+ * circularly.
  *
- * First pass: 8 groups at a time give 8 lanes u = fma(s, I, b * S). Second pass: row by row the u are added into 16 classes,
- * two vectors of 8 lanes, and folded. Cost per 64 codes and token: 8 to 12 vector operations; codes are read and unpacked once for
- * up to four tokens. Reads exactly the bytes of the rows. */
+ * First pass: 8 groups at a time give 8 lanes u = fma(s, I, b * S). Second pass: row by row the
+ * u are added into 16 classes, two vectors of 8 lanes, and folded. Cost per 64 codes and token:
+ * 8 to 12 vector operations; codes are read and unpacked once for up to four tokens. Reads
+ * exactly the bytes of the rows. */
 #include "array/cpu/x86/qmm8_avx2.h"
 
 typedef __m256i v32; /* 32 bytes, 16 int16 or 8 int32 */
 
 /* One token's activations, laid out for the walk. */
 typedef struct walk_act {
-    uint8_t *
-        x; /* codes, circular. 4-bit: of each 64 the even ones, then the odd ones, as the nibbles come */
+    uint8_t *x; /* codes, circular. 4-bit: of each 64 evens, then odds, as the nibbles come */
     float *sum; /* S of each weight group, circular */
-    float *d;   /* of each weight group in the order of class lanes; 1 where there is no group */
+    float *d;   /* of each weight group in the order of the second pass's lanes */
     float *u;   /* first pass: of each group of 8 rows */
 } walk_act;
 
 /* Shape of a walk. */
 typedef struct walk {
     size_t k, group, n_groups;
-    size_t
-        period; /* groups after which activations repeat: those of a row, or of two where a row is an odd number of halves of 64 */
+    size_t period;        /* groups of one or two rows, a multiple of 64 codes: x repeats */
     size_t n_class_steps; /* vectors of 8 classes in a row: d and the second pass */
     walk_act act[WALK_MAX];
 } walk;
@@ -55,8 +55,8 @@ static void split_codes(uint8_t *y, const uint8_t *x, size_t n)
     }
 }
 
-/* Index of group g among class lanes. Groups of 32: of 16 groups first the even ones, then the odd ones, each as _mm256_shuffle_ps
- * leaves them. */
+/* Index of group g among class lanes. Groups of 32: of 16 groups first the even ones, then the
+ * odd ones, each as _mm256_shuffle_ps leaves them. */
 static size_t class_lane(size_t g, size_t group)
 {
     static const uint8_t lane[8] = {0, 1, 4, 5, 2, 3, 6, 7}; /* of classes */
@@ -153,7 +153,8 @@ VEC_FN v32 dot_block(const four *f, int i, const uint8_t *x)
     return _mm256_add_epi16(_mm256_maddubs_epi16(f->lo[i], even),
                             _mm256_maddubs_epi16(f->hi[i], odd));
 }
-/* Blocks 0..3 against x: int32 [b0, b1, b2, b3] in each half, which together are the sums of the blocks. */
+/* Blocks 0..3 against x: int32 [b0, b1, b2, b3] in each half, which together are the sums of the
+ * blocks. */
 VEC_FN v32 dot_four(const four *f, const uint8_t *x)
 {
     v32 ab = add_pairs16(dot_block(f, 0, x), dot_block(f, 1, x)),
@@ -206,7 +207,8 @@ VEC_FN v32 add_eights(const v32 *a)
     return add_halves(u0, u1);
 }
 
-/* 32 codes of 8 bits, less 128, against x: the magnitude takes the unsigned side, x gets the sign. At most 2 * 128 * 127. */
+/* 32 codes of 8 bits, less 128, against x: the magnitude takes the unsigned side, x gets the
+ * sign. At most 2 * 128 * 127. */
 VEC_FN v32 dot32_8(const uint8_t *p, const uint8_t *x)
 {
     v32 w = _mm256_xor_si256(_mm256_loadu_si256((const void *)p), _mm256_set1_epi8((char)0x80));
@@ -228,7 +230,8 @@ VEC_FN void dot8_8(v32 *ret_dot, const uint8_t *p, const walk *k, size_t at, int
     }
 }
 
-/* Steps whose scales are converted at once: more, and those of long rows drive the activations out of L1. */
+/* Steps whose scales are converted at once: more, and those of long rows drive the activations
+ * out of L1. */
 #define SCALE_STEPS 32
 
 /* u of all groups of 8 rows from row n on. */
@@ -265,8 +268,8 @@ VEC_FN void first_pass(const walk *k, const qmat *w, int64_t n, int bits, int gr
 
 /* --- second pass */
 
-/* Class sums of one row, its u at p: lanes of the result are 8 classes, the other 8 added. What the row does not have counts as
- * u = -0, d = 1, which leaves any sum as it is. */
+/* Class sums of one row, its u at p: lanes of the result are 8 classes, the other 8 added. What
+ * the row does not have counts as u = -0, d = 1, which leaves any sum as it is. */
 VEC_FN vf row_classes(const walk *k, const walk_act *a, const float *u, int group, const vm *here)
 {
     vf acc[2] = {vf_set(0), vf_set(0)}, none = vf_set(-0.0f);
@@ -290,7 +293,8 @@ VEC_FN vf row_classes(const walk *k, const walk_act *a, const float *u, int grou
     return group == 32 ? _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(r), 0xd8)) : r;
 }
 
-/* y[r] of 8 rows. Groups of 128 have the even classes only: the fold ends by adding the absent odd ones, +0. */
+/* y[r] of 8 rows. Groups of 128 have the even classes only: the fold ends by adding the absent
+ * odd ones, +0. */
 VEC_FN vf second_pass(const walk *k, const walk_act *a, int group, const vm *here)
 {
     vf row[QROWS];
