@@ -117,22 +117,18 @@ static ig_status run_test(bench *b, const char *kind, int64_t n_prompt, int64_t 
     return IG_OK;
 }
 
-static ig_dtype kv_type_of(const char *name)
-{
-    return !strcmp(name, "int8") || !strcmp(name, "q8_0")       ? IG_I8
-           : !strcmp(name, "bfloat16") || !strcmp(name, "bf16") ? IG_BF16
-           : !strcmp(name, "float32") || !strcmp(name, "f32")   ? IG_F32
-                                                                : IG_F16;
-}
-
 /* A bundle, or a bare model directory. */
 static ig_status open_model(bench *b)
 {
     AUTO(buf) inner = {0}, config = {0};
     int64_t context = b->depth + b->n_prompt + b->n_gen + 64;
+    ig_dtype kv_type = IG_F16;
+    if (!ig_dtype_of_name(b->kv, &kv_type))
+        return ig_fail(IG_EINVAL, "%s: there is no such KV type: float16, bfloat16, int8, float32",
+                       b->kv);
     ig_lm_options o = {.context = context,
                        .kv_tokens = context,
-                       .kv_type = kv_type_of(b->kv),
+                       .kv_type = kv_type,
                        .max_tokens = (int32_t)b->batch,
                        .max_sessions = 1,
                        .max_outputs = 1,

@@ -27,20 +27,16 @@ typedef struct job {
     int64_t n, n_top_equal;
 } job;
 
-static ig_dtype kv_type_of(const char *name)
-{
-    return !strcmp(name, "int8")       ? IG_I8
-           : !strcmp(name, "bfloat16") ? IG_BF16
-           : !strcmp(name, "float32")  ? IG_F32
-                                       : IG_F16;
-}
-
 static ig_status open_side(const job *j, const char *arithmetic, const char *kv, side *ret_side)
 {
     AUTO(buf) inner = {0}, config = {0};
+    ig_dtype kv_type = IG_F16;
+    if (!ig_dtype_of_name(kv, &kv_type))
+        return ig_fail(IG_EINVAL, "%s: there is no such KV type: float16, bfloat16, int8, float32",
+                       kv);
     ig_lm_options o = {.context = j->context + 1,
                        .kv_tokens = j->context + 1,
-                       .kv_type = kv_type_of(kv),
+                       .kv_type = kv_type,
                        .max_tokens = CHUNK,
                        .max_sessions = 1,
                        .max_outputs = CHUNK,

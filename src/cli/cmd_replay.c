@@ -84,14 +84,6 @@ static ig_status open_receipt(replay *r, const char *path)
     return event_json(r->receipt, "done", &r->done);
 }
 
-static ig_dtype kv_type_of(const char *name)
-{
-    return !strcmp(name, "int8")       ? IG_I8
-           : !strcmp(name, "bfloat16") ? IG_BF16
-           : !strcmp(name, "float32")  ? IG_F32
-                                       : IG_F16;
-}
-
 /* Verifies the bundle, says if its root is another than the recorded one, opens it under the
  * recorded contract. */
 static ig_status open_model(replay *r)
@@ -112,8 +104,12 @@ static ig_status open_model(replay *r)
     if (strcmp(m.root, text_of(r->admit, "model", "root")))
         fprintf(stderr, "note: the bundle's root is %s, the answer was made by %s\n", m.root,
                 text_of(r->admit, "model", "root"));
+    ig_dtype kv_type = IG_F16;
+    if (!ig_dtype_of_name(text_of(r->admit, "eng", "kv"), &kv_type))
+        return ig_fail(IG_EINVAL, "%s: there is no such KV type: float16, bfloat16, int8, float32",
+                       text_of(r->admit, "eng", "kv"));
     ig_lm_options o = {.arithmetic = kset[n] ? IG_LM_EXACT : IG_LM_INT8,
-                       .kv_type = kv_type_of(text_of(r->admit, "eng", "kv")),
+                       .kv_type = kv_type,
                        .context = total,
                        .kv_tokens = total,
                        .max_sessions = 1,

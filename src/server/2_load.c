@@ -123,21 +123,17 @@ static ig_status check_mapped(const ig_lm *lm, const oms *s, const char *model_d
     return IG_OK;
 }
 
-static ig_dtype kv_type_of(const char *name)
-{
-    return !strcmp(name, "int8")       ? IG_I8
-           : !strcmp(name, "bfloat16") ? IG_BF16
-           : !strcmp(name, "float32")  ? IG_F32
-                                       : IG_F16;
-}
-
 static ig_status open_model(server *sv, const char *model_dir)
 {
     const config *c = &sv->config;
+    ig_dtype kv_type = IG_F16;
+    if (!ig_dtype_of_name(c->text[SET_kv_type], &kv_type))
+        return ig_fail(IG_EINVAL, "%s: there is no such KV type: float16, bfloat16, int8, float32",
+                       c->text[SET_kv_type]);
     ig_lm_options o = {
         .context = c->number[SET_context],
         .kv_tokens = c->number[SET_kv_tokens],
-        .kv_type = kv_type_of(c->text[SET_kv_type]),
+        .kv_type = kv_type,
         .max_tokens = (int32_t)c->number[SET_step_tokens],
         .max_sessions = (int32_t)c->number[SET_sessions],
         .max_outputs = (int32_t)c->number[SET_sessions],

@@ -6,6 +6,7 @@
  * with one that MLX printed. */
 #include "array/core/dtype.h"
 #include <math.h>
+#include <string.h>
 #include "base/half.h"
 
 static const struct {
@@ -181,4 +182,14 @@ void dtype_convert(ig_dtype from, const void *src, ig_dtype to, void *dst)
         float f[2] = {wide_f32(w), w.imag};
         memcpy(dst, f, facts[to].size);
     }
+}
+
+bool ig_dtype_of_name(const char *name, ig_dtype *ret_t)
+{
+    for (int t = 0; t < IG_N_DTYPES; t++)
+        if (!strcmp(ig_dtype_name((ig_dtype)t), name)) {
+            *ret_t = (ig_dtype)t;
+            return true;
+        }
+    return false;
 }
