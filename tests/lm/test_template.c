@@ -71,6 +71,8 @@ static void text_of_users_is_untrusted_wherever_it_goes(void **state)
     assert_marked("{{ ('<' ~ u ~ '>')[1:-1] }}", kw, "{aXb}");
     assert_marked("{{ ('<' ~ u ~ '>')[::-1] }}", kw, "[>]{bXa}[<]");
     assert_marked("{{ ('  ' ~ u)|trim }}", kw, "{aXb}");
+    assert_marked("{{ (' <' ~ u ~ '> ')|trim }}", kw, "[<]{aXb}[>]");
+    assert_marked("{{ ('<<' ~ u ~ '>')[1:4] }}", kw, "[<]{aX}");
     assert_marked("{{ u.replace('X', '-') }}", kw, "{a}[-]{b}");
     assert_marked("{{ 'p-q'.replace('-', u) }}", kw, "[p]{aXb}[q]");
     assert_marked("{{ u.split('X')|join('+') }}", kw, "{a}[+]{b}");
