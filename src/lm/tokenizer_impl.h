@@ -46,8 +46,8 @@ typedef struct text_buf {
     bool marked; /* keep marks */
 } text_buf;
 
-IG_MUST_USE ig_status text_reserve(text_buf *t,
-                                   size_t more); /* then text_put may write that many bytes */
+/* Room for `more` bytes, which text_put may then write. */
+IG_MUST_USE ig_status text_reserve(text_buf *t, size_t more);
 static inline void text_put(text_buf *t, const char *p, size_t n, uint8_t mark)
 {
     __builtin_memcpy(t->p + t->n, p, n);
