@@ -286,7 +286,7 @@ static ig_status order_files(const manifest *m, size_t **ret_order)
         return IG_ENOMEM;
     }
     for (size_t i = 0; i < m->n; i++) by_size[i] = (sized){m->files[i].st.st_size, i};
-    qsort(by_size, m->n, sizeof *by_size, larger_first);
+    if (m->n) qsort(by_size, m->n, sizeof *by_size, larger_first);
     for (size_t i = 0; i < m->n; i++) order[i] = by_size[i].index;
     *ret_order = order;
     return IG_OK;

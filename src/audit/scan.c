@@ -85,7 +85,7 @@ static ig_status list_segments(scan *sc)
         TRY(add_first(sc, first, &cap));
     }
     if (sc->n_firsts == 0) return ig_fail(IG_ENOTFOUND, "%s: no segments", path.data);
-    qsort(sc->firsts, sc->n_firsts, sizeof *sc->firsts, by_value);
+    if (sc->n_firsts) qsort(sc->firsts, sc->n_firsts, sizeof *sc->firsts, by_value);
     return IG_OK;
 }
 

@@ -327,7 +327,7 @@ static ig_status read_statement(const char *what, str payload, oms *s)
     TRY(read_resources(what, predicate, s)); /* in listed order: the root depends on it */
     if (memcmp(digest, s->root, SHA256_N) != 0)
         return ig_fail(IG_EVERIFY, "%s: the root digest is not that of the listed files", what);
-    qsort(s->files.files, s->files.n, sizeof *s->files.files, by_name);
+    if (s->files.n) qsort(s->files.files, s->files.n, sizeof *s->files.files, by_name);
     s->name = mem_strdup(name.p);
     return s->name ? IG_OK : IG_ENOMEM;
 }

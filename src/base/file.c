@@ -246,7 +246,7 @@ static ig_status visit(const walk *w, file_walk_fn fn, void *user)
     if (!block) return IG_ENOMEM;
     const char **names = block, *at = w->names.data;
     for (size_t i = 0; i < w->n; i++, at += strlen(at) + 1) names[i] = at;
-    qsort(names, w->n, sizeof *names, by_bytes);
+    if (w->n) qsort(names, w->n, sizeof *names, by_bytes);
     for (size_t i = 0; i < w->n; i++) {
         AUTO(buf) full = {0};
         struct stat st;

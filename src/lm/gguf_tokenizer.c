@@ -295,7 +295,7 @@ static ig_status find_merges(const gguf_tokenizer *g, const vocab *v, merge_list
             TRY(add_merge(l, (spm_merge){g->scores[id], count_chars(left), count_chars(right),
                                          (uint32_t)l_id, (uint32_t)r_id, 0}));
         }
-        qsort(l->p + first, l->n - first, sizeof *l->p, compare_ids);
+        if (l->n > first) qsort(l->p + first, l->n - first, sizeof *l->p, compare_ids);
         for (size_t i = first; i < l->n; i++) l->p[i].order = (uint32_t)i;
     }
     return IG_OK;
@@ -311,7 +311,7 @@ static ig_status put_spm_merges(const gguf_tokenizer *g, merge_list *l, buf *out
     ig_status s = find_merges(g, &v, l);
     vocab_done(&v);
     TRY(s);
-    qsort(l->p, l->n, sizeof *l->p, compare_merges);
+    if (l->n) qsort(l->p, l->n, sizeof *l->p, compare_merges);
     for (size_t i = 0; i < l->n; i++) {
         put(out, i ? ",[" : "[");
         put_str(out, g->tokens[l->p[i].left]);
