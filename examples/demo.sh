@@ -135,7 +135,8 @@ proof "one bit of a copied weight file flipped" "refused" "$c"
 say "      $(sed -n 's/^ingot serve: //p' $d/out)"
 rm -rf $d/damaged $d/log-damaged
 
-curl -sN "http://127.0.0.1:$port/v1/chat/completions" --data-binary '{"messages":[{"role":"user","content":"Count from one to one thousand."}],"max_tokens":800,"stream":true}' >$d/stream 2>/dev/null &
+# The biases keep the answer from ending by itself.
+curl -sN "http://127.0.0.1:$port/v1/chat/completions" --data-binary '{"messages":[{"role":"user","content":"Count from one to one thousand."}],"max_tokens":800,"stream":true,"logit_bias":{"0":-100,"2":-100}}' >$d/stream 2>/dev/null &
 curl_pid=$!
 chunks() { grep -c '^data: ' $d/stream 2>/dev/null || :; }
 i=0

@@ -360,7 +360,7 @@ def _():
     for i in range(5):
         s = server_with_log(folder)
         curl = subprocess.Popen(["curl", "-sN", f"http://127.0.0.1:{s.port}/v1/chat/completions", "-d",
-                                 json.dumps({"messages": [{"role": "user", "content": "Tell a long story."}], "max_tokens": 900, "stream": True})], stdout=subprocess.PIPE)
+                                 json.dumps({"messages": [{"role": "user", "content": "Tell a long story."}], "max_tokens": 900, "stream": True, "logit_bias": {"0": -100, "2": -100}})], stdout=subprocess.PIPE)
         curl.stdout.readline()
         time.sleep(0.03 * i)
         s.process.send_signal(signal.SIGKILL)

@@ -89,6 +89,7 @@ for case in (plain_answer, streamed_equals_plain, several_choices_differ_by_seed
 
 # --- refusals: id, path, body, expected status, expected param (None: any)
 U = [{"role": "user", "content": "x"}]
+ENDLESS = {"0": -100, "2": -100}   # without its stop tokens an answer ends by max_tokens only
 CHAT, TEXT = "/v1/chat/completions", "/v1/completions"
 REFUSALS = [
     ("not-json", CHAT, b"{", 400, None),
@@ -178,7 +179,7 @@ def special_tokens_as_text_stay_text():
 # --- hostile clients
 def a_vanished_client_is_cancelled_and_recorded():
     before = len(server.events())
-    body = json.dumps({"messages": [{"role": "user", "content": "Write a long story."}], "max_tokens": 1500, "stream": True}).encode()
+    body = json.dumps({"messages": [{"role": "user", "content": "Write a long story."}], "max_tokens": 1500, "stream": True, "logit_bias": ENDLESS}).encode()
     s = socket.create_connection(("127.0.0.1", server.port))
     s.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
     seen = b""
@@ -197,7 +198,7 @@ def a_vanished_client_is_cancelled_and_recorded():
 
 def a_client_that_vanishes_before_its_answer_is_cancelled():
     before = len(server.events())
-    body = json.dumps({"messages": U, "max_tokens": 1500, "temperature": 1}).encode()
+    body = json.dumps({"messages": U, "max_tokens": 1500, "temperature": 1, "logit_bias": ENDLESS}).encode()
     s = socket.create_connection(("127.0.0.1", server.port))
     s.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
     time.sleep(0.3)
