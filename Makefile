@@ -123,7 +123,7 @@ tests: $(TEST_BIN)
 examples: $(EXAMPLE_BIN)
 
 Q := $(if $(V),,@)
-say = $(if $(V),,@printf '%-5s %s\n' '$(1)' '$(2)')
+say = $(if $(V)$(findstring s,$(firstword -$(MAKEFLAGS))),,@printf '%-5s %s\n' '$(1)' '$(2)')
 
 # Objects are rebuilt when the flags change, archives when a source comes or goes.
 STAMP := $(B)/flags

@@ -158,7 +158,7 @@ static int64_t n_different(const object *objects, const float *bank)
     return n;
 }
 
-/* Tracks the objects for n_steps and prints what it cost; *ret_different: filters unlike scalar C. */
+/* Tracks the objects and prints what it cost; *ret_different: filters unlike scalar C. */
 static ig_status track(ig_state *bank, ig_plan *plan, object *objects, int n_steps,
                        int64_t *ret_different)
 {

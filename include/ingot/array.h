@@ -60,8 +60,8 @@ IG_API int64_t ig_dim(ig_array a, int axis);
 IG_API int64_t ig_size(ig_array a); /* elements; for a row symbol its capacity counts */
 IG_API int64_t ig_nbytes(ig_array a);
 IG_API ig_dtype ig_type(ig_array a);
-IG_API size_t ig_dtype_size(ig_dtype t);            /* bytes per element */
-IG_API const char *ig_dtype_name(ig_dtype t);       /* "float32" */
+IG_API size_t ig_dtype_size(ig_dtype t);      /* bytes per element */
+IG_API const char *ig_dtype_name(ig_dtype t); /* "float32" */
 /* The dtype of a name ("float16"); false, *ret_t untouched, when there is none. */
 IG_API bool ig_dtype_of_name(const char *name, ig_dtype *ret_t);
 IG_API ig_dtype ig_promote(ig_dtype a, ig_dtype b); /* MLX / Array-API promotion */

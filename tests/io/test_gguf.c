@@ -1,7 +1,8 @@
-/* GGUF: block types decode as the gguf package decodes them; affine types are exact; lies are refused. */
+/* GGUF: block types decode as the gguf package decodes them; affine types are exact; lies are
+ * refused. */
 #include "support/test.h"
 #include <math.h>
-#include "../golden/io/gguf_blocks.h"
+#include "golden/io/gguf_blocks.h"
 #include "base/half.h"
 #include "io/gguf.h"
 #include "support/tmp.h"

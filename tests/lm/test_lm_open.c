@@ -185,8 +185,8 @@ static ig_status only_open(void *user)
     return s;
 }
 
-/* jansson stays on malloc: where it cannot grow a string it drops a character and goes on (2.14), so
- * that its failures look like anything. */
+/* jansson stays on malloc: where it cannot grow a string it drops a character and goes on (2.14),
+ * so that its failures look like anything. */
 TEST(opening_and_warming_without_memory_leave_nothing)
 {
     ig_counters before, after;
