@@ -170,8 +170,8 @@ ig_status auditlog_fill(audit_log *l, size_t n)
         if (i + 1 < n && audit_append_async(l, &e, ignore, NULL) == IG_OK) continue;
         ig_error_clear();
         for (int tries = 0; audit_append(l, &e, &ref) != IG_OK; tries++) {
-            if (tries == 1000) return IG_ELIMIT;
-            usleep(1000); /* no room yet: the writer is behind */
+            if (tries == 2000 || audit_log_alive(l) != IG_OK) return IG_ELIMIT;
+            usleep(1000); /* no room yet: the writer is behind, or it waits to try again */
         }
     }
     return IG_OK;
