@@ -41,7 +41,8 @@ typedef struct ig_lm_options {
 IG_API IG_MUST_USE ig_status ig_lm_open(const char *model_dir, const ig_lm_options *options,
                                         ig_lm **ret_lm);
 IG_API void ig_lm_close(ig_lm *lm); /* after its sessions, prompts and streams */
-/* Touches arena, pages and weights, compiles the plan: the first request pays nothing. */
+/* Touches arena, pages and weights, compiles the plan and tunes it (ig_plan_tune): the first
+ * request pays nothing. Any time before, between or after steps. */
 IG_API IG_MUST_USE ig_status ig_lm_warm(ig_lm *lm);
 
 typedef struct ig_lm_facts {

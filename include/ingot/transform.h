@@ -78,6 +78,12 @@ IG_API const void *ig_plan_output(ig_plan *p, int i);
  * several threads: they share the workers, one after another. */
 IG_API IG_MUST_USE ig_status ig_plan_replay(ig_plan *p, const int64_t *values, int n_values);
 
+/* Chooses the prefetch distance of steps that stream constant weights, shape by shape, by running
+ * these steps for the given symbol values: few rows, as where reading weights takes the time. Takes
+ * about 30 ms a shape. No bit of any replay depends on it; outputs are undefined until the next
+ * replay, states are left alone. Errors as ig_plan_replay. */
+IG_API IG_MUST_USE ig_status ig_plan_tune(ig_plan *p, const int64_t *values, int n_values);
+
 typedef struct ig_plan_stats {
     int64_t n_steps, n_phases, n_replays;
     int64_t arena_bytes;

@@ -237,7 +237,9 @@ void ig_lm_close(ig_lm *lm)
 ig_status ig_lm_warm(ig_lm *lm)
 {
     ig_weights_populate(lm->weights);
-    return lm_plan(lm);
+    TRY(lm_plan(lm));
+    const int64_t one[N_SYMS] = {[SYM_TOKENS] = 1, [SYM_SEQS] = 1, [SYM_OUT] = 1};
+    return ig_plan_tune(lm->plan, one, N_SYMS);
 }
 
 void ig_lm_get_facts(const ig_lm *lm, ig_lm_facts *f)

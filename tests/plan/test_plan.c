@@ -301,6 +301,25 @@ TEST(a_gated_block_of_a_language_model_is_five_steps_in_four_phases)
     assert_ok(ig_scope_close(s));
 }
 
+TEST(tuning_changes_no_bit_and_takes_the_arguments_of_a_replay)
+{
+    ig_scope *s = ig_scope_open();
+    ig_plan *p = compile(gated, NULL, 1);
+    float before[CAP_T * COLS];
+    fill(p, 0.5f);
+    assert_ok(replay(p, 3));
+    memcpy(before, out_f32(p, 0), 3 * COLS * sizeof(float));
+    assert_fails(ig_plan_tune(p, (int64_t[]){1}, 1), IG_EINVAL, "ig_plan_tune: 1 symbol values");
+    assert_fails(ig_plan_tune(p, (int64_t[]){CAP_T + 1, 1}, 2), IG_ELIMIT, "tokens is 9");
+    ig_error_clear();
+    assert_ok(ig_plan_tune(p, (int64_t[]){1, 1}, 2));
+    assert_int_equal(stats_of(p).n_replays, 1);
+    assert_ok(replay(p, 3));
+    assert_memory_equal(before, out_f32(p, 0), 3 * COLS * sizeof(float));
+    ig_plan_free(p);
+    assert_ok(ig_scope_close(s));
+}
+
 static ig_status with_constants(void *user, const ig_array *in, int n_in, ig_array *out, int n_out)
 {
     (void)user, (void)n_in, (void)n_out;
@@ -674,6 +693,7 @@ int main(void)
         CASE(values_that_die_where_they_are_read_are_written_over),
         CASE(independent_steps_share_a_phase),
         CASE(a_gated_block_of_a_language_model_is_five_steps_in_four_phases),
+        CASE(tuning_changes_no_bit_and_takes_the_arguments_of_a_replay),
         CASE(what_depends_on_no_input_is_computed_once),
         CASE(reads_and_writes_of_a_state_happen_in_the_order_of_the_trace),
         CASE(a_write_waits_for_the_readers_of_what_it_writes_over),

@@ -27,6 +27,10 @@ typedef struct step {
     const char *label; /* static text for ig_plan_format */
     uint16_t op;
     int64_t const_bytes; /* weight bytes that one pass reads */
+    /* Where weights stream: how many bytes ahead the step prefetches, which changes no bit, and the
+     * bytes of a row. NULL elsewhere */
+    int32_t *ahead;
+    int64_t row_bytes;
 } step;
 
 /* Bump memory for step arguments (owned by a plan, or by one evaluation). */
@@ -68,6 +72,9 @@ typedef struct device {
      * independent. */
     ig_status (*run)(const step *steps, const int32_t *first, int n_phases, const int64_t *sym,
                      run_counters *c);
+    /* Chooses what no bit depends on by running steps for these symbol values; what they write is
+     * undefined afterwards. */
+    ig_status (*tune)(const step *steps, int n, const int64_t *sym);
 } device;
 const device *device_default(void);
 /* May output 0 of this group be written over input j (same bytes at the same time)? */

@@ -4,6 +4,7 @@
 #include "array/core/shape.h"
 #include "array/cpu/lower.h"
 #include "array/cpu/pool.h"
+#include "array/cpu/tune.h"
 #include "ingot/device.h"
 
 static ig_status run(const step *steps, const int32_t *first, int n_phases, const int64_t *sym,
@@ -15,7 +16,7 @@ static ig_status run(const step *steps, const int32_t *first, int n_phases, cons
 
 const device *device_default(void)
 {
-    static const device cpu = {.name = "cpu", .lower = lower_work, .run = run};
+    static const device cpu = {.name = "cpu", .lower = lower_work, .run = run, .tune = tune_steps};
     return &cpu;
 }
 

@@ -19,7 +19,7 @@ typedef struct qmat {
     int64_t n, k;
     int32_t group, bits;
     ig_dtype sb_type; /* f32, f16, bf16 */
-    int32_t ahead;    /* bytes to prefetch ahead of the stream of codes; 0: none */
+    int32_t ahead;    /* bytes to prefetch ahead in the stream of codes (tune.c); 0: none */
 } qmat;
 
 /* An int8 activation record (ingot/quant.h): codes int8[k] | pad to 4 | d f32[ceil(k / group)] |

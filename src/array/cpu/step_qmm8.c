@@ -124,6 +124,10 @@ ig_status lower_qmm8(const lowering *l, step *ret_step)
     a->tokens = lower_count(&l->in[0].s, 0, 1);
     *ret_step = (step){.run = qmm8_run, .blocks = qmm8_blocks, .args = a, .label = "int8 matmul"};
     ret_step->const_bytes = lower_const_bytes(l, 1, 4);
+    if (ret_step->const_bytes) {
+        ret_step->ahead = &a->w.ahead;
+        ret_step->row_bytes = a->w.k * a->w.bits / 8;
+    }
     if (!add) return IG_OK;
     if (!lower_is_contiguous(&l->in[4])) return lower_not_contiguous(l, "what is added");
     a->residual = (const float *)l->in[4].ptr;

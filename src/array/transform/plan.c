@@ -28,22 +28,23 @@ const void *ig_plan_output(ig_plan *p, int i)
     return i >= 0 && i < p->n_outputs ? p->output[i] : NULL;
 }
 
-static ig_status take_values(ig_plan *p, const int64_t *values, int n_values)
+static ig_status take_values(ig_plan *p, const char *name, const int64_t *values, int n_values)
 {
     if (n_values != p->n_symbols)
-        return ig_fail(IG_EINVAL, "ig_plan_replay: %d symbol values for a plan of %d symbols",
-                       n_values, p->n_symbols);
+        return ig_fail(IG_EINVAL, "%s: %d symbol values for a plan of %d symbols", name, n_values,
+                       p->n_symbols);
     for (int i = 0; i < n_values; i++)
         if (values[i] < 0 || values[i] > p->capacity[i])
-            return ig_fail(IG_ELIMIT, "ig_plan_replay: %s is %lld, but its capacity is %lld",
+            return ig_fail(IG_ELIMIT, "%s: %s is %lld, but its capacity is %lld", name,
                            p->symbol_name[i], (long long)values[i], (long long)p->capacity[i]);
     for (int i = 0; i < n_values; i++) p->sym[1 + i] = values[i];
     return IG_OK;
 }
 
-static ig_status replay(ig_plan *p, const int64_t *values, int n_values)
+static ig_status tune(ig_plan *p) { return p->dev->tune(p->steps, p->n_steps, p->sym); }
+
+static ig_status replay(ig_plan *p)
 {
-    TRY(take_values(p, values, n_values));
     run_counters c = {.timing = p->timing};
     int64_t t = clock_mono_ns();
     TRY(p->dev->run(p->steps, p->first, p->n_phases, p->sym, &c));
@@ -54,13 +55,26 @@ static ig_status replay(ig_plan *p, const int64_t *values, int n_values)
     return IG_OK;
 }
 
-ig_status ig_plan_replay(ig_plan *p, const int64_t *values, int n_values)
+/* One thread at a time. */
+static ig_status alone(ig_plan *p, const char *name, const int64_t *values, int n_values,
+                       ig_status (*what)(ig_plan *))
 {
     if (atomic_exchange_explicit(&p->busy, true, memory_order_acquire))
-        return ig_fail(IG_EINVAL, "ig_plan_replay: another thread is replaying this plan");
-    ig_status st = replay(p, values, n_values);
+        return ig_fail(IG_EINVAL, "%s: another thread is using this plan", name);
+    ig_status st = take_values(p, name, values, n_values);
+    if (st == IG_OK) st = what(p);
     atomic_store_explicit(&p->busy, false, memory_order_release);
     return st;
+}
+
+ig_status ig_plan_replay(ig_plan *p, const int64_t *values, int n_values)
+{
+    return alone(p, "ig_plan_replay", values, n_values, replay);
+}
+
+ig_status ig_plan_tune(ig_plan *p, const int64_t *values, int n_values)
+{
+    return alone(p, "ig_plan_tune", values, n_values, tune);
 }
 
 void ig_plan_get_stats(const ig_plan *p, ig_plan_stats *ret_stats) { *ret_stats = p->stats; }

@@ -107,6 +107,15 @@ static inline int plan_leaves(leaf *leaves, size_t k, size_t group)
     return n;
 }
 
+/* --- prefetch of n scales or biases from element `first` on: they are read in bursts, too far
+ * apart for a machine to foresee */
+VEC_FN void want_scales(const void *p, ig_dtype t, size_t first, size_t n)
+{
+    size_t size = t == IG_F32 ? 4 : 2;
+    const char *at = (const char *)p + first * size;
+    for (size_t i = 0; i < n * size; i += 64) _mm_prefetch(at + i, _MM_HINT_T0);
+}
+
 /* --- prefetch of the next tile's bytes, a few lines at a time between passes: all at once would
  * fill the queues of the core and stall it as long as reading them */
 typedef struct wanted {

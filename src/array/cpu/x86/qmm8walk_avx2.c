@@ -247,6 +247,8 @@ VEC_FN void first_pass(const walk *k, const qmat *w, int64_t n, int bits, int gr
             size_t left = k->n_groups - i, n_steps = left < SCALE_STEPS ? left : SCALE_STEPS;
             widen_scales(scale, w->scales, w->sb_type, first + 8 * i, 8 * n_steps);
             widen_scales(bias, w->biases, w->sb_type, first + 8 * i, 8 * n_steps);
+            want_scales(w->scales, w->sb_type, first + 8 * (i + n_steps), 8 * n_steps);
+            want_scales(w->biases, w->sb_type, first + 8 * (i + n_steps), 8 * n_steps);
         }
         for (size_t line = 0; ahead && line < bytes; line += 64)
             _mm_prefetch((const char *)codes + ahead + line, _MM_HINT_T0);
