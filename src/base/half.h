@@ -1,5 +1,7 @@
 /* half.h: f16 and bf16 <-> f32 in plain C, exact and to nearest even, NaN kept quiet: the meaning
- * that kernels reproduce. */
+ * that kernels reproduce. Wider numbers reach them through an f32 that is rounded to odd: truncated,
+ * the last bit set if anything was lost. Rounding that to 11 or 8 bits gives what rounding the value
+ * itself would give; going through the nearest f32 would round twice. */
 #ifndef BASE_HALF_H
 #define BASE_HALF_H
 #include <stdint.h>
@@ -54,5 +56,27 @@ static inline uint16_t f32_to_bf16(float f)
     uint32_t u = half_f32_bits(f);
     if ((u & 0x7fffffff) > 0x7f800000) return (uint16_t)(u >> 16 | 0x40);
     return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
+}
+
+static inline float half_odd_f64(double a)
+{
+    float f = (float)a;
+    if (a != a || (double)f == a) return f;
+    uint32_t u = half_f32_bits(f);
+    u -= ((double)f > a) == (a > 0); /* was rounded away from zero */
+    return half_bits_f32(u | 1);
+}
+
+static inline float half_odd_u64(uint64_t a)
+{
+    int shift = 0;
+    uint64_t lost = 0;
+    for (; a >> 24; a >>= 1, shift++) lost |= a & 1;
+    return (float)(a | lost) * (float)((uint64_t)1 << shift);
+}
+
+static inline float half_odd_i64(int64_t a)
+{
+    return a < 0 ? -half_odd_u64(0 - (uint64_t)a) : half_odd_u64((uint64_t)a);
 }
 #endif

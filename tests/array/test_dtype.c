@@ -77,6 +77,24 @@ TEST(copies_out_convert_strided_elements_and_check_their_count)
     ig_error_clear();
 }
 
+TEST(wide_numbers_become_16_bits_in_one_rounding_as_astype_does)
+{
+    const double tie[] = {1 + 0x1p-11 + 0x1p-40, 1 + 0x1p-8 + 0x1p-40, -1 - 0x1p-11 - 0x1p-40};
+    const uint64_t big = ((uint64_t)1 << 40) + ((uint64_t)1 << 32) + 1;
+    uint16_t out[3], as[3];
+    ig_array d = arrays_vector(IG_F64, tie, sizeof tie), u = arrays_vector(IG_U64, &big, 8);
+    for (ig_dtype t = IG_F16; t <= IG_BF16; t++) {
+        assert_ok(ig_copy_out(d, t, out, 3));
+        assert_ok(ig_copy_out(ig_astype(d, t), t, as, 3));
+        assert_memory_equal(out, as, sizeof as);
+    }
+    assert_int_equal(out[1], 0x3f81);
+    assert_ok(ig_copy_out(d, IG_F16, out, 3));
+    assert_int_equal(out[0], 0x3c01);
+    assert_int_equal(out[2], 0xbc01);
+    assert_int_equal(converted(u, IG_BF16), 0x5381);
+}
+
 TEST(items_come_out_converted)
 {
     double d;
@@ -98,6 +116,7 @@ int main(void)
         ARRAY_CASE(integers_wrap_into_narrower_ones),
         ARRAY_CASE(sixteen_bit_floats_round_to_nearest_even),
         ARRAY_CASE(copies_out_convert_strided_elements_and_check_their_count),
+        ARRAY_CASE(wide_numbers_become_16_bits_in_one_rounding_as_astype_does),
         ARRAY_CASE(items_come_out_converted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

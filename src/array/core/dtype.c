@@ -108,6 +108,17 @@ static double wide_f64(wide w)
     }
 }
 
+/* For a 16-bit float, which then rounds once (base/half.h). */
+static float wide_odd(wide w)
+{
+    switch (w.kind) {
+    case W_U64: return half_odd_u64(w.u);
+    case W_I64: return half_odd_i64(w.i);
+    case W_F32: return w.f;
+    default: return half_odd_f64(w.d);
+    }
+}
+
 /* One rounding: a 64-bit integer must not go through double on its way to float. */
 static float wide_f32(wide w)
 {
@@ -176,7 +187,7 @@ void dtype_convert(ig_dtype from, const void *src, ig_dtype to, void *dst)
         double d = wide_f64(w);
         memcpy(dst, &d, sizeof d);
     } else if (to == IG_F16 || to == IG_BF16) {
-        uint16_t h = to == IG_F16 ? f32_to_f16(wide_f32(w)) : f32_to_bf16(wide_f32(w));
+        uint16_t h = to == IG_F16 ? f32_to_f16(wide_odd(w)) : f32_to_bf16(wide_odd(w));
         memcpy(dst, &h, sizeof h);
     } else {
         float f[2] = {wide_f32(w), w.imag};

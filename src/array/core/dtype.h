@@ -19,7 +19,7 @@ static inline ig_dtype dtype_at_least_float(ig_dtype t)
  * (floats truncate and saturate, NaN is 0; u64 above INT64_MAX saturates). */
 double dtype_get_f64(ig_dtype t, const void *p);
 int64_t dtype_get_i64(ig_dtype t, const void *p);
-/* Converts one element as astype does: integers wrap between each other, floats saturate, 16-bit
- * floats are reached through f32. */
+/* Converts one element as astype does: integers wrap between each other, floats saturate, what
+ * becomes a float is rounded once. */
 void dtype_convert(ig_dtype from, const void *src, ig_dtype to, void *dst);
 #endif

@@ -1,7 +1,7 @@
 /* cast.c: conversions between register types. Integers wrap; a float to an integer truncates,
  * saturates, and NaN gives 0; anything but zero is true; the rest is to nearest even. */
-#include <string.h>
 #include "array/cpu/ref/typed.h"
+#include "base/half.h"
 
 #define DEFINE(from, F, to, T, value)                                                              \
     static void from##_to_##to(void *y_, const void *a_, const void *b_, const void *c_, size_t n) \
@@ -57,36 +57,13 @@
 
 ALL(DEFINE)
 
-/* Round to odd: truncated, the last bit set if anything was lost. Rounding that to 11 or 8 bits
- * gives what rounding the value itself would give. */
-static float odd_f64(double a)
-{
-    float f = (float)a;
-    uint32_t bits;
-    if (a != a || (double)f == a) return f;
-    memcpy(&bits, &f, sizeof bits);
-    bits -= (f > a) == (a > 0); /* was rounded away from zero */
-    bits |= 1;
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
-
-static float odd_u64(uint64_t a)
-{
-    int shift = 0;
-    uint64_t lost = 0;
-    for (; a >> 24; a >>= 1, shift++) lost |= a & 1;
-    return (float)(a | lost) * (float)((uint64_t)1 << shift);
-}
-
-static float odd_i64(int64_t a) { return a < 0 ? -odd_u64(0 - (uint64_t)a) : odd_u64((uint64_t)a); }
-
-#define ODD(D)                                  \
-    D(U32, uint32_t, narrow, float, odd_u64(a)) \
-    D(U64, uint64_t, narrow, float, odd_u64(a)) \
-    D(I32, int32_t, narrow, float, odd_i64(a))  \
-    D(I64, int64_t, narrow, float, odd_i64(a))  \
-    D(F64, double, narrow, float, odd_f64(a))
+/* To 16 bits: see base/half.h. */
+#define ODD(D)                                       \
+    D(U32, uint32_t, narrow, float, half_odd_u64(a)) \
+    D(U64, uint64_t, narrow, float, half_odd_u64(a)) \
+    D(I32, int32_t, narrow, float, half_odd_i64(a))  \
+    D(I64, int64_t, narrow, float, half_odd_i64(a))  \
+    D(F64, double, narrow, float, half_odd_f64(a))
 ODD(DEFINE)
 
 #define ROW(from, F, to, T, value) [IG_##from][IG_##to] = from##_to_##to,
