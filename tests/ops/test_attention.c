@@ -48,6 +48,21 @@ TEST(layer_norm_equals_its_graph)
     near(ig_layer_norm(x, none, none, 1e-5), plain, 2e-6, "none");
 }
 
+/* Two elements, so that the order of the sums is plain. */
+TEST(norms_of_float64_keep_its_digits_and_add_the_bias_by_fma)
+{
+    const double x[] = {0.1, 0.7}, w[] = {1.0 / 3, 5.0 / 7}, b[] = {0.3, -0.9}, eps = 0.1;
+    ig_array ax = SHAPED(arrays_vector(IG_F64, x, sizeof x), 1, 2), none = {0};
+    ig_array aw = arrays_vector(IG_F64, w, sizeof w), ab = arrays_vector(IG_F64, b, sizeof b);
+    double mean = (x[0] + x[1]) / 2, d[] = {x[0] - mean, x[1] - mean};
+    double inv = 1 / sqrt((d[0] * d[0] + d[1] * d[1]) / 2 + eps);
+    double rms = 1 / sqrt((x[0] * x[0] + x[1] * x[1]) / 2 + eps);
+    assert_elements(ig_rms_norm(ax, none, eps), x[0] * rms, x[1] * rms);
+    assert_elements(ig_layer_norm(ax, aw, ab, eps), fma(d[0] * inv, w[0], b[0]),
+                    fma(d[1] * inv, w[1], b[1]));
+    assert_elements(ig_layer_norm(ax, aw, none, eps), d[0] * inv * w[0], d[1] * inv * w[1]);
+}
+
 TEST(norms_refuse_what_has_no_rows_or_other_weights)
 {
     ig_array x = ig_full(DIMS(2, 3), 1, IG_F32), none = {0};
@@ -322,6 +337,9 @@ TEST(paged_operations_refuse_pools_of_another_geometry)
     assert_refused(ig_paged_attention(ig_full(DIMS(1, 3, 2), 1, IG_F32), right,
                                       SHAPED(I32(0), 1, 1), I32(0), I32(0), 2, IG_F16, 1),
                    IG_ESHAPE, "its heads are not a multiple of 2");
+    assert_refused(ig_paged_attention(ig_full(DIMS(1, 0, 4), 1, IG_F32), right,
+                                      SHAPED(I32(0), 1, 1), I32(0), I32(0), 1, IG_F16, 1),
+                   IG_ESHAPE, "it has no heads");
 }
 
 int main(void)
@@ -329,6 +347,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ARRAY_CASE(rms_norm_equals_its_graph),
         ARRAY_CASE(layer_norm_equals_its_graph),
+        ARRAY_CASE(norms_of_float64_keep_its_digits_and_add_the_bias_by_fma),
         ARRAY_CASE(norms_refuse_what_has_no_rows_or_other_weights),
         ARRAY_CASE(rope_rotates_pairs_by_the_row_of_the_position),
         ARRAY_CASE(a_position_outside_the_table_gives_nan),

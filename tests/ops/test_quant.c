@@ -352,6 +352,16 @@ TEST(fused_pairs_give_the_bits_of_their_parts)
     arrays_same_bits(silu, silu_rows, "silu rows");
 }
 
+TEST(rows_too_long_for_a_fused_norm_become_int8_in_two_steps)
+{
+    ig_array x = arrays_spread(IG_F32, DIMS(2, 40000), -2, 2, 9), none = {0};
+    ig_rows8 fused = ig_int8_rows(ig_rms_norm(x, none, 1e-5), 64);
+    assert_ok(ig_eval(&fused.rec, 1));
+    ig_array norm = ig_rms_norm(x, none, 1e-5);
+    assert_ok(ig_eval(&norm, 1));
+    arrays_same_bits(fused.rec, ig_int8_rows(norm, 64).rec, "40000 columns");
+}
+
 TEST(mismatched_quantised_arguments_are_refused_by_name)
 {
     ig_array w = arrays_spread(IG_F32, DIMS(4, 128), -1, 1, 1),
@@ -370,6 +380,12 @@ TEST(mismatched_quantised_arguments_are_refused_by_name)
     assert_refused(
         ig_dequantize(bad), IG_ESHAPE,
         "dequantize: arguments w.codes uint32 [4, 16] and w.scales float32 [4, 2]: the columns");
+    /* 32 times the columns is 128, as it should be, but modulo 2^64 */
+    ig_array one = ig_full(DIMS(1, 1), 1, IG_F32),
+             wide =
+                 ig_broadcast_to(ig_full(DIMS(1, 1), 0, IG_U32), DIMS(1, ((int64_t)1 << 59) + 4));
+    assert_refused(ig_dequantize((ig_quantized){wide, one, one, 32, 4}), IG_ESHAPE,
+                   "the columns contradict group and bits");
     bad = q;
     bad.biases = ig_astype(q.biases, IG_F16);
     assert_refused(ig_dequantize(bad), IG_ESHAPE, "scales and biases must be alike");
@@ -400,6 +416,7 @@ int main(void)
         ARRAY_CASE(int8_rows_of_tiny_and_broken_values_are_defined),
         ARRAY_CASE(the_integer_product_is_added_in_sixteen_classes),
         ARRAY_CASE(fused_pairs_give_the_bits_of_their_parts),
+        ARRAY_CASE(rows_too_long_for_a_fused_norm_become_int8_in_two_steps),
         ARRAY_CASE(mismatched_quantised_arguments_are_refused_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,6 +50,7 @@ typedef enum work_kind {
     WORK_NORM_ROWS8, /* rms_norm, then int8_rows */
     WORK_QMM8_ADD    /* quantized_matmul_rows8, then + residual (in[n_in - 1]) */
 } work_kind;
+#define WORK_NORM_MAX 32768 /* columns of a WORK_NORM_ROWS8: a device holds such a row apart */
 typedef struct work {
     work_kind kind;
     const ig_node *node;  /* operation whose parameters and outputs count: the root of the group */

@@ -9,7 +9,7 @@ typedef struct norm_args {
     char *out;
     const char *w, *b; /* NULL: absent */
     const kernels *k;
-    float eps;
+    double eps;
     int32_t group;       /* rms_norm to int8 rows; else 0 */
     uint8_t dtype, size; /* of x, w, b and the result */
     bool layer;
@@ -43,9 +43,9 @@ static void norm_run(const void *args, const run_ctx *r, int64_t block)
         char *out = a->out + i * a->n * a->size;
         float *y = (float *)(a->dtype == IG_F32 ? out : tmp);
         if (a->layer)
-            a->k->layer_norm(y, x, w, b, a->eps, (size_t)a->n);
+            a->k->layer_norm(y, x, w, b, (float)a->eps, (size_t)a->n);
         else
-            a->k->rms_norm(y, x, w, a->eps, (size_t)a->n);
+            a->k->rms_norm(y, x, w, (float)a->eps, (size_t)a->n);
         if (a->dtype != IG_F32) lower_store_f32(a->k, out, y, (ig_dtype)a->dtype, (size_t)a->n);
     }
 }
@@ -59,7 +59,7 @@ static void norm_rows8_run(const void *args, const run_ctx *r, int64_t block)
     span s = norm_span(a, r, block);
     for (int64_t i = s.first; i < s.end; i++) {
         const float *x = rows_f32(&a->x, a->k, i, a->n, (char *)y);
-        a->k->rms_norm(y, x, (const float *)a->w, a->eps, n);
+        a->k->rms_norm(y, x, (const float *)a->w, (float)a->eps, n);
         a->k->rows8((uint8_t *)a->out + (size_t)i * bytes, y, n, a->group);
     }
 }
@@ -92,11 +92,9 @@ static void norm_f64_run(const void *args, const run_ctx *r, int64_t block)
         const double *x = (const double *)walk_at(a->x.at, i);
         double *y = (double *)a->out + i * a->n, n = (double)a->n;
         double mean = a->layer ? sum_f64(x, a->n, 0, false) / n : 0;
-        double inv = 1 / sqrt(sum_f64(x, a->n, mean, true) / n + (double)a->eps);
-        for (int64_t c = 0; c < a->n; c++) {
-            double t = (x[c] - mean) * inv * (w ? w[c] : 1);
-            y[c] = b ? t + b[c] : t;
-        }
+        double inv = 1 / sqrt(sum_f64(x, a->n, mean, true) / n + a->eps);
+        for (int64_t c = 0; c < a->n; c++)
+            y[c] = fma((x[c] - mean) * inv, w ? w[c] : 1, b ? b[c] : -0.0);
     }
 }
 
@@ -109,7 +107,7 @@ static ig_status fill(const lowering *l, const ig_node *norm, norm_args *a)
     bool w = l->w->n_in > 1 && !ig_is_empty(l->w->in[1]),
          b = l->w->n_in > 2 && !ig_is_empty(l->w->in[2]);
     *a = (norm_args){
-        .out = l->out[0].ptr, .k = l->k, .eps = (float)norm->f[0], .n = x->s.dim[x->s.ndim - 1]};
+        .out = l->out[0].ptr, .k = l->k, .eps = norm->f[0], .n = x->s.dim[x->s.ndim - 1]};
     a->dtype = (uint8_t)x->s.dtype;
     a->size = (uint8_t)ig_dtype_size(x->s.dtype);
     a->layer = norm->op == OP_layer_norm;
@@ -121,13 +119,7 @@ static ig_status fill(const lowering *l, const ig_node *norm, norm_args *a)
     return lower_rows(l, x, &a->x);
 }
 
-static ig_status too_long(const lowering *l, int64_t n)
-{
-    return ig_fail(
-        IG_ELIMIT,
-        "%s: rows of %lld elements; other than contiguous float32 ones are limited to %d", l->name,
-        (long long)n, ROW_MAX);
-}
+_Static_assert(WORK_NORM_MAX <= ROW_MAX, "a fused norm's row fits");
 
 ig_status lower_norm(const lowering *l, step *ret_step)
 {
@@ -139,7 +131,11 @@ ig_status lower_norm(const lowering *l, step *ret_step)
         ret_step->run = norm_f64_run;
         return a->x.by == 8 ? IG_OK : lower_not_contiguous(l, "each row of x");
     }
-    return rows_are_direct(&a->x) || a->n <= ROW_MAX ? IG_OK : too_long(l, a->n);
+    if (rows_are_direct(&a->x) || a->n <= ROW_MAX) return IG_OK;
+    return ig_fail(
+        IG_ELIMIT,
+        "%s: rows of %lld elements; other than contiguous float32 ones are limited to %d", l->name,
+        (long long)a->n, ROW_MAX);
 }
 
 ig_status lower_norm_rows8(const lowering *l, step *ret_step)
@@ -151,5 +147,5 @@ ig_status lower_norm_rows8(const lowering *l, step *ret_step)
     if (a->dtype != IG_F32) return lower_bad_dtype(l, (ig_dtype)a->dtype);
     *ret_step =
         (step){.run = norm_rows8_run, .blocks = norm_blocks, .args = a, .label = "norm, int8 rows"};
-    return a->n <= ROW_MAX ? IG_OK : too_long(l, a->n);
+    return IG_OK;
 }

@@ -129,6 +129,11 @@ static bool is_residual_add(const group_set *s, const ig_node *n, uint32_t *ret_
     return false;
 }
 
+static bool is_norm_to_fuse(const ig_node *n)
+{
+    return n->op == OP_rms_norm && n->out[0].dim[n->out[0].ndim - 1] <= WORK_NORM_MAX;
+}
+
 /* --- growing a program */
 
 static int reads_of(const growth *g, const ig_node *n)
@@ -225,7 +230,7 @@ static void group_from(group_set *s, uint32_t root)
     ig_array residual;
     growth g;
     if (n->op == OP_int8_rows && inner_of(s, n->in[0], &inner)) {
-        if (s->nodes[inner]->op == OP_rms_norm) {
+        if (is_norm_to_fuse(s->nodes[inner])) {
             add_group(s, WORK_NORM_ROWS8, root, inner, NULL);
             return;
         }

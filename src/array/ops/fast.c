@@ -151,6 +151,7 @@ ig_status rule_paged_attention(op_call *c, spec *ret_out, int *ret_n_out)
     TRY(arg_ndim(c, 0, 3));
     const spec *q = arg(c, 0);
     TRY(check_pool(c, 1, c->i[0], q->dim[2], c->i[1]));
+    if (q->dim[1] == 0) return arg_refuse(c, 0, "it has no heads");
     if (q->dim[1] % c->i[0])
         return ig_fail(IG_ESHAPE,
                        "paged_attention: argument q is %s: its heads are not a multiple of %lld",

@@ -42,7 +42,7 @@ static ig_status check_quantized(op_call *c, int k, int64_t group, int64_t bits,
     spec w = *codes;
     w.dtype = scales->dtype;
     if (__builtin_mul_overflow(scales->dim[last], group, &w.dim[last]) || w.dim[last] > INT32_MAX ||
-        codes->dim[last] * 32 != w.dim[last] * bits)
+        codes->dim[last] != w.dim[last] / 32 * bits)
         return arg_refuse2(c, k, k + 1, "the columns contradict group and bits");
     for (int i = 0; i < last; i++)
         if (!shape_dim_eq(codes, i, scales, i)) return arg_refuse2(c, k, k + 1, "the rows differ");
