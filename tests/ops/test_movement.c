@@ -26,6 +26,8 @@ TEST(full_and_tri_fill)
     assert_elements(ig_tri(3, 3, 0, IG_I32), 1, 0, 0, 1, 1, 0, 1, 1, 1);
     assert_elements(ig_tri(2, 4, 1, IG_F32), 1, 1, 0, 0, 1, 1, 1, 0);
     assert_elements(ig_tri(2, 2, -1, IG_BOOL), 0, 0, 1, 0);
+    assert_elements(ig_tri(2, 2, INT64_MAX, IG_BOOL), 1, 1, 1, 1);
+    assert_elements(ig_tri(2, 2, INT64_MIN, IG_BOOL), 0, 0, 0, 0);
     assert_refused(ig_full(DIMS(2, -1), 0, IG_F32), IG_ESHAPE, "full: dimension 1 is negative");
     assert_refused(ig_full(DIMS(2), 0, (ig_dtype)77), IG_EDTYPE, "full: 77 is not a dtype");
     assert_refused(ig_tri(-2, 2, 0, IG_F32), IG_ESHAPE, "tri: dimension 0 is negative");
@@ -50,6 +52,7 @@ TEST(contiguous_keeps_values_of_every_size)
 
 TEST(concatenate_joins_along_any_axis_and_promotes)
 {
+    assert_refused(ig_concatenate(NULL, 2, 0), IG_EINVAL, "concatenate: an empty list of arrays");
     ig_array a = SHAPED(I32(1, 2, 3, 4), 2, 2), b = SHAPED(F32(5.5f, 6.5f), 2, 1);
     ig_array y = ig_concatenate((ig_array[]){a, b}, 2, 1);
     assert_int_equal(ig_type(y), IG_F32);
@@ -162,6 +165,23 @@ TEST(updates_of_a_dying_array_write_in_place)
     assert_elements(ig_sum(r, NO_AXES, false), 64);
 }
 
+/* [0, 1], [2, 3], [4, 5] in a buffer that the next operation may take over. */
+static ig_array six(void)
+{
+    return ig_add(SHAPED(ig_arange(0, 6, 1, IG_F32), 3, 2), ig_scalar_f32(0));
+}
+
+TEST(a_dying_array_that_is_its_own_update_is_not_written_before_it_is_read)
+{
+    ig_scope *s = ig_scope_open();
+    ig_array a = six(), b = six(), r[2];
+    ig_array both[2] = {ig_put_rows(a, I32(2, 0, 1), a),
+                        ig_slice_update(b, b, DIMS(-1, 0), DIMS(-4, 2), DIMS(-1, 1))};
+    assert_ok(ig_scope_eval(s, both, 2, r));
+    assert_elements(r[0], 2, 3, 4, 5, 0, 1);
+    assert_elements(r[1], 4, 5, 2, 3, 0, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -176,6 +196,7 @@ int main(void)
         ARRAY_CASE(put_rows_replaces_rows_and_the_last_of_equal_indices_wins),
         ARRAY_CASE(slice_update_replaces_a_strided_box),
         ARRAY_CASE(updates_of_a_dying_array_write_in_place),
+        ARRAY_CASE(a_dying_array_that_is_its_own_update_is_not_written_before_it_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,7 +23,7 @@ void call_in(op_call *c, ig_array a)
 
 void call_arrays(op_call *c, const ig_array *xs, int n_xs)
 {
-    if (n_xs < 1) c->error = "an empty list of arrays";
+    if (n_xs < 1 || !xs) c->error = "an empty list of arrays";
     for (int i = 0; i < n_xs && !c->error; i++) call_in(c, xs[i]);
 }
 

@@ -7,6 +7,9 @@
 
 static _Thread_local trace *current;
 
+/* What nodes belong to that somebody holds when their trace is gone: open on no thread. */
+static const trace over;
+
 trace *trace_current(void) { return current; }
 
 ig_status trace_begin(const ig_symbol *symbols, int n_symbols, trace **ret_trace)
@@ -31,7 +34,11 @@ void trace_free(trace *t)
     if (!t) return;
     trace_end(t);
     for (size_t i = 0; i < t->n_states; i++) node_drop(t->state[i].now);
-    while (t->n_nodes > 0) node_drop(t->node[--t->n_nodes]);
+    while (t->n_nodes > 0) {
+        ig_node *n = t->node[--t->n_nodes];
+        n->trace = (trace *)(uintptr_t)&over;
+        node_drop(n);
+    }
     mem_free(t->state);
     mem_free(t->node);
     mem_free(t);

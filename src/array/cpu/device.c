@@ -41,6 +41,14 @@ static bool same_place(const spec *a, const spec *b)
     return ig_dtype_size(a->dtype) == ig_dtype_size(b->dtype) && shape_eq(a, b);
 }
 
+/* Is the array of input j another input too? */
+static bool is_twice(const work *w, int j)
+{
+    for (int k = 0; k < w->n_in; k++)
+        if (k != j && w->in[k].node == w->in[j].node) return true;
+    return false;
+}
+
 /* In place is right where every block reads its elements of the input before it writes the same
  * ones of the result and no other block reads them. */
 bool device_in_place(const work *w, int j)
@@ -60,7 +68,7 @@ bool device_in_place(const work *w, int j)
     case OP_rope: return j == 0 && in->dtype == out->dtype && same_place(in, out);
     case OP_put_rows:
     case OP_slice_update:
-    case OP_paged_write: return j == 0;
+    case OP_paged_write: return j == 0 && !is_twice(w, j);
     default: return false;
     }
 }

@@ -21,7 +21,7 @@ static ig_status arange_rule(const op_call *c, spec *ret_out)
     return shape_make("arange", (ig_dtype)c->i[0], &dim, 1, ret_out);
 }
 
-/* full: i = n, dims, dtype; tri: i = n, m, k, dtype. */
+/* full: i = n, dims, dtype; tri: i = n, m, k, dtype, -n <= k <= m afterwards. */
 ig_status rule_create(op_call *c, spec *ret_out, int *ret_n_out)
 {
     (void)ret_n_out;
@@ -29,5 +29,8 @@ ig_status rule_create(op_call *c, spec *ret_out, int *ret_n_out)
     int64_t dtype = c->i[c->n_i - 1];
     TRY(arg_dtype(c, dtype, c->op == OP_full ? ANY : REALS));
     if (c->op == OP_full) return shape_make("full", (ig_dtype)dtype, c->i + 1, c->i[0], ret_out);
-    return shape_make("tri", (ig_dtype)dtype, c->i, 2, ret_out);
+    TRY(shape_make("tri", (ig_dtype)dtype, c->i, 2, ret_out));
+    int64_t n = c->i[0], m = c->i[1], k = c->i[2];
+    c->i[2] = k < -n ? -n : k > m ? m : k;
+    return IG_OK;
 }

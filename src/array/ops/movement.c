@@ -2,6 +2,7 @@
  *
  * A row symbol stays the first dimension, whole and in order, so that no stride depends on it. */
 #include "array/ops/args.h"
+#include "ingot/ops.h"
 
 static ig_status symbol_stays(const op_call *c)
 {
@@ -198,9 +199,20 @@ ig_status rule_concatenate(op_call *c, spec *ret_out, int *ret_n_out)
     return shape_check("concatenate", ret_out);
 }
 
+/* A state is written where it lies: what a write reads of it besides becomes a copy. */
+static ig_status part_from_state(op_call *c, int k)
+{
+    const ig_state *state = c->in[0].node->state;
+    if (!state || c->in[k].node->state != state) return IG_OK;
+    ig_array copy = ig_contiguous(c->in[k]);
+    if (ig_is_empty(copy)) return ig_error_code();
+    c->in[k] = copy;
+    return IG_OK;
+}
+
 /* put_rows and slice_update: the result is a with something replaced. updates has a's dtype and
- * exactly the shape of what it replaces afterwards. slice_update: i = n, start, n, stop, n,
- * step, clipped. */
+ * exactly the shape of what it replaces afterwards; nothing but a is a view of a state that is
+ * written. slice_update: i = n, start, n, stop, n, step, clipped. */
 ig_status rule_put(op_call *c, spec *ret_out, int *ret_n_out)
 {
     (void)ret_n_out;
@@ -217,5 +229,7 @@ ig_status rule_put(op_call *c, spec *ret_out, int *ret_n_out)
     }
     *ret_out = *a;
     TRY(arg_cast(c, last, a->dtype));
-    return arg_broadcast(c, last, &want);
+    TRY(arg_broadcast(c, last, &want));
+    for (int k = 1; k <= last; k++) TRY(part_from_state(c, k));
+    return IG_OK;
 }

@@ -32,6 +32,9 @@ static ig_status check_counts(const ig_plan_spec *s)
     if (s->n_outputs < 0 || s->n_outputs > PLAN_MAX_ARGS)
         return ig_fail(IG_ELIMIT, "ig_compile: %d outputs, at most %d", s->n_outputs,
                        PLAN_MAX_ARGS);
+    if ((s->n_symbols && !s->symbols) || (s->n_inputs && !s->inputs))
+        return ig_fail(IG_EINVAL, "ig_compile: %d symbols and %d inputs, a list is missing",
+                       s->n_symbols, s->n_inputs);
     for (int i = 0; i < s->n_symbols; i++)
         if (!s->symbols[i].name || s->symbols[i].capacity < 1)
             return ig_fail(IG_EINVAL,
@@ -101,6 +104,7 @@ static ig_status take_output(compiler *c, ig_array a, int i)
     return IG_OK;
 }
 
+/* What failed in the function without being coped with shows when its scope is closed. */
 static ig_status call_function(compiler *c, ig_trace_fn fn, void *user)
 {
     const ig_plan_spec *s = c->spec;
@@ -118,7 +122,6 @@ static ig_status call_function(compiler *c, ig_trace_fn fn, void *user)
     if (st != IG_OK)
         return ig_error_code() == IG_OK ? ig_fail(st, "ig_compile: the traced function failed")
                                         : st;
-    if (ig_error_code() != IG_OK) return ig_error_code();
     for (int i = 0; i < s->n_outputs; i++) TRY(take_output(c, out[i], i));
     return IG_OK;
 }
