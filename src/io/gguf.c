@@ -19,29 +19,9 @@ static const uint8_t kind_size[GGUF_N_KINDS] = {
     [GGUF_F32] = 4, [GGUF_BOOL] = 1, [GGUF_U64] = 8, [GGUF_I64] = 8, [GGUF_F64] = 8,
 };
 
-typedef struct type_info {
-    gguf_type type;
-    const char *name;
-    int block, bytes;
-} type_info;
-static const type_info types[] = {
-    {GGML_F32, "F32", 1, 4},       {GGML_F16, "F16", 1, 2},       {GGML_BF16, "BF16", 1, 2},
-    {GGML_Q4_0, "Q4_0", 32, 18},   {GGML_Q4_1, "Q4_1", 32, 20},   {GGML_Q5_0, "Q5_0", 32, 22},
-    {GGML_Q5_1, "Q5_1", 32, 24},   {GGML_Q8_0, "Q8_0", 32, 34},   {GGML_Q2_K, "Q2_K", 256, 84},
-    {GGML_Q3_K, "Q3_K", 256, 110}, {GGML_Q4_K, "Q4_K", 256, 144}, {GGML_Q5_K, "Q5_K", 256, 176},
-    {GGML_Q6_K, "Q6_K", 256, 210},
-};
-
-static const type_info *info_of(uint32_t type)
-{
-    for (size_t i = 0; i < N_ELEM(types); i++)
-        if ((uint32_t)types[i].type == type) return &types[i];
-    return NULL;
-}
-
 const char *gguf_type_name(gguf_type t)
 {
-    const type_info *i = info_of((uint32_t)t);
+    const gguf_type_info *i = gguf_type_find((uint32_t)t);
     return i ? i->name : "unknown";
 }
 
@@ -144,7 +124,7 @@ static ig_status read_keys(cursor *c, gguf *g, uint64_t n)
 
 /* Sizes of one tensor: dims reversed to row-major, bytes by whole blocks. */
 static ig_status size_tensor(const cursor *c, gguf_tensor *t, const uint64_t *dims,
-                             const type_info *k)
+                             const gguf_type_info *k)
 {
     size_t n_rows = 1;
     for (int d = 0; d < t->ndim; d++) {
@@ -188,7 +168,7 @@ static ig_status read_tensor(cursor *c, gguf *g, size_t i, uint64_t *ret_offset)
     for (int d = 0; d < t->ndim; d++) TRY(take(c, 8, t->name, &dims[d]));
     TRY(take(c, 4, t->name, &type));
     TRY(take(c, 8, t->name, ret_offset));
-    const type_info *k = info_of((uint32_t)type);
+    const gguf_type_info *k = gguf_type_find((uint32_t)type);
     if (!k)
         return ig_fail(
             IG_EUNSUPPORTED,
@@ -199,6 +179,7 @@ static ig_status read_tensor(cursor *c, gguf *g, size_t i, uint64_t *ret_offset)
     return size_tensor(c, t, dims, k);
 }
 
+/* Tensors lie in the order of their list, each behind the one before. */
 static ig_status place_tensors(cursor *c, gguf *g, const uint64_t *offset)
 {
     uint64_t align = 32;
@@ -208,9 +189,10 @@ static ig_status place_tensors(cursor *c, gguf *g, const uint64_t *offset)
         return ig_fail(IG_EFORMAT, "%s: general.alignment %llu is not a power of two", c->path,
                        (unsigned long long)align);
     size_t head = (size_t)(c->p - g->map.bytes), begin = (head + align - 1) / align * align;
+    size_t at = begin, end = begin; /* of the tensor before */
     for (size_t i = 0; i < g->n_tensors; i++) {
         gguf_tensor *t = &g->tensor[i];
-        size_t at, end;
+        size_t free_from = end;
         if (offset[i] % align)
             return ig_fail(IG_EFORMAT, "%s: tensor %s is not aligned to %llu bytes", c->path,
                            t->name, (unsigned long long)align);
@@ -220,6 +202,9 @@ static ig_status place_tensors(cursor *c, gguf *g, const uint64_t *offset)
                 IG_EFORMAT,
                 "%s: tensor %s needs bytes up to %llu + %zu but the file ends before: truncated?",
                 c->path, t->name, (unsigned long long)offset[i], t->n_bytes);
+        if (at < free_from)
+            return ig_fail(IG_EFORMAT, "%s: tensor %s begins before tensor %s ends", c->path,
+                           t->name, g->tensor[i - 1].name);
         t->p = g->map.bytes + at;
     }
     return IG_OK;

@@ -89,6 +89,14 @@ int64_t gguf_int(const gguf_value *v,
 double gguf_num(const gguf_value *v, uint64_t i);
 
 const gguf_tensor *gguf_tensor_find(const gguf *g, const char *name);
+/* What there is to know about a tensor type. */
+typedef struct gguf_type_info {
+    gguf_type type;
+    const char *name;
+    int block, bytes;                             /* elements of a block; bytes that hold it */
+    void (*decode)(const uint8_t *p, float *out); /* one block */
+} gguf_type_info;
+const gguf_type_info *gguf_type_find(uint32_t type); /* by ggml's number; NULL when unknown */
 const char *gguf_type_name(gguf_type t);
 /* n elements (a whole number of blocks) as f32. */
 void gguf_decode(gguf_type t, const uint8_t *p, int64_t n, float *out);

@@ -148,27 +148,27 @@ static void decode_q6_k(const uint8_t *p, float *out)
     }
 }
 
-typedef struct decoder {
-    gguf_type type;
-    int block, bytes;
-    void (*fn)(const uint8_t *p, float *out);
-} decoder;
-static const decoder decoders[] = {
-    {GGML_F32, 1, 4, decode_f32},       {GGML_F16, 1, 2, decode_f16},
-    {GGML_BF16, 1, 2, decode_bf16},     {GGML_Q4_0, 32, 18, decode_q4_0},
-    {GGML_Q4_1, 32, 20, decode_q4_1},   {GGML_Q5_0, 32, 22, decode_q5_0},
-    {GGML_Q5_1, 32, 24, decode_q5_1},   {GGML_Q8_0, 32, 34, decode_q8_0},
-    {GGML_Q2_K, 256, 84, decode_q2_k},  {GGML_Q3_K, 256, 110, decode_q3_k},
-    {GGML_Q4_K, 256, 144, decode_q4_k}, {GGML_Q5_K, 256, 176, decode_q5_k},
-    {GGML_Q6_K, 256, 210, decode_q6_k},
+static const gguf_type_info types[] = {
+    {GGML_F32, "F32", 1, 4, decode_f32},        {GGML_F16, "F16", 1, 2, decode_f16},
+    {GGML_BF16, "BF16", 1, 2, decode_bf16},     {GGML_Q4_0, "Q4_0", 32, 18, decode_q4_0},
+    {GGML_Q4_1, "Q4_1", 32, 20, decode_q4_1},   {GGML_Q5_0, "Q5_0", 32, 22, decode_q5_0},
+    {GGML_Q5_1, "Q5_1", 32, 24, decode_q5_1},   {GGML_Q8_0, "Q8_0", 32, 34, decode_q8_0},
+    {GGML_Q2_K, "Q2_K", 256, 84, decode_q2_k},  {GGML_Q3_K, "Q3_K", 256, 110, decode_q3_k},
+    {GGML_Q4_K, "Q4_K", 256, 144, decode_q4_k}, {GGML_Q5_K, "Q5_K", 256, 176, decode_q5_k},
+    {GGML_Q6_K, "Q6_K", 256, 210, decode_q6_k},
 };
+
+const gguf_type_info *gguf_type_find(uint32_t type)
+{
+    for (size_t i = 0; i < N_ELEM(types); i++)
+        if ((uint32_t)types[i].type == type) return &types[i];
+    return NULL;
+}
 
 void gguf_decode(gguf_type t, const uint8_t *p, int64_t n, float *out)
 {
-    for (size_t k = 0; k < N_ELEM(decoders); k++)
-        if (decoders[k].type == t)
-            for (int64_t i = 0; i < n; i += decoders[k].block, p += decoders[k].bytes)
-                decoders[k].fn(p, out + i);
+    const gguf_type_info *k = gguf_type_find((uint32_t)t);
+    for (int64_t i = 0; k && i < n; i += k->block, p += k->bytes) k->decode(p, out + i);
 }
 
 bool gguf_affine_bits(gguf_type t, int *ret_bits)
