@@ -1,6 +1,6 @@
-/* io.h: model and array files. Reading maps files and adopts their bytes: nothing is copied. Every
- * size in a file is checked
- * against the file's length before use; errors name file, tensor and remedy. */
+/* io.h: model and array files. Reading maps safetensors and adopts their bytes; npy is copied. Every
+ * size in a file is checked against the file's length before use; errors name file, tensor and
+ * remedy. */
 #ifndef INGOT_IO_H
 #define INGOT_IO_H
 #include "ingot/array.h"
@@ -21,7 +21,7 @@ IG_API int64_t ig_weights_count(const ig_weights *w);
 IG_API const char *ig_weights_name(const ig_weights *w,
                                    int64_t i); /* in file order; NULL out of range */
 /* An array over the mapped bytes, in the innermost scope; empty with IG_ENOTFOUND recorded when
- * absent. */
+ * absent. A bool tensor is copied: any nonzero byte of a file is true. */
 IG_API ig_array ig_weights_get(const ig_weights *w, const char *name);
 IG_API bool ig_weights_has(const ig_weights *w, const char *name);
 /* Value of a key of the first file's __metadata__ ("" when absent). */
@@ -41,7 +41,8 @@ IG_API ig_weights_file ig_weights_file_at(const ig_weights *w, int64_t i);
 /* IG_EVERIFY, naming the file, if a mapped file is no longer the one that was opened. */
 IG_API IG_MUST_USE ig_status ig_weights_unchanged(const ig_weights *w);
 
-/* Writes n evaluated arrays to a safetensors file (atomically). Names are unique and non-empty. */
+/* Evaluates n arrays and writes them to a safetensors file (atomically), those of larger elements
+ * first. Names are unique and non-empty. */
 IG_API IG_MUST_USE ig_status ig_save_safetensors(const char *path, const char *const *names,
                                                  const ig_array *arrays, int n);
 

@@ -113,6 +113,12 @@ static ig_status open_listed(const char *dir, const char *index_path, const json
     return IG_OK;
 }
 
+static const char *file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 /* Every tensor of the index is in the shard it names, and nothing else is there. */
 static ig_status check_listed(const char *index_path, const json_t *weight_map, const ig_weights *w)
 {
@@ -124,7 +130,7 @@ static ig_status check_listed(const char *index_path, const json_t *weight_map, 
         if (!map_get(w->by_name, str_of(key), &i))
             return ig_fail(IG_EFORMAT, "%s: tensor %s is in no shard", index_path, key);
         const char *path = w->s[w->at[i].shard].path;
-        if (!str_ends(str_of(path), str_of(json_string_value(value))))
+        if (strcmp(file_name(path), json_string_value(value)) != 0)
             return ig_fail(IG_EFORMAT, "%s: tensor %s is in %s, the index says %s", index_path, key,
                            path, json_string_value(value));
     }
@@ -212,9 +218,9 @@ ig_array ig_weights_get(const ig_weights *w, const char *name)
         return (ig_array){0};
     }
     const st_tensor *t = tensor_at(w, i);
-    const shard *s = &w->s[w->at[i].shard];
-    return ig_array_adopt(s->map.bytes + t->begin, t->n_bytes, t->dtype, t->dim, t->ndim, NULL,
-                          NULL);
+    const uint8_t *bytes = w->s[w->at[i].shard].map.bytes + t->begin;
+    if (t->dtype == IG_BOOL) return ig_array_copy(bytes, IG_BOOL, t->dim, t->ndim);
+    return ig_array_adopt(bytes, t->n_bytes, t->dtype, t->dim, t->ndim, NULL, NULL);
 }
 
 const char *ig_weights_metadata(const ig_weights *w, const char *key)

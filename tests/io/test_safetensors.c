@@ -1,10 +1,14 @@
 /* safetensors files and npy files: what is written comes back, what lies is refused by name. */
 #include "support/test.h"
+#include <errno.h>
 #include "base/file.h"
+#include "base/json.h"
 #include "ingot/io.h"
+#include "ingot/memory.h"
 #include "ingot/ops.h"
 #include "io/safetensors.h"
 #include "support/tmp.h"
+#include "support/walk.h"
 
 static char dir[TMP_PATH_N];
 
@@ -65,6 +69,47 @@ TEST(what_is_saved_is_opened_with_the_same_bytes)
     assert_int_equal(ig_error_code(), IG_ENOTFOUND);
     ig_error_clear();
     (void)!ig_scope_close(s);
+    ig_weights_free(w);
+}
+
+TEST(arrays_of_any_sizes_are_saved_so_that_they_can_be_opened)
+{
+    ig_weights *w = NULL;
+    ig_scope *s = ig_scope_open();
+    ig_array arrays[] = {ig_arange(0, 3, 1, IG_U8), ig_arange(0, 5, 1, IG_F16),
+                         ig_arange(0, 7, 1, IG_F64), ig_arange(0, 9, 1, IG_F32)};
+    const char *names[] = {"u8", "f16", "f64", "f32"};
+    assert_ok(ig_save_safetensors(tmp_path(dir, "o.safetensors"), names, arrays, 4));
+    assert_ok(ig_weights_open(tmp_path(dir, "o.safetensors"), &w));
+    for (int i = 0; i < 4; i++) {
+        const void *p, *q;
+        ig_array back = ig_weights_get(w, names[i]);
+        assert_ok(ig_data(back, &p));
+        assert_ok(ig_data(arrays[i], &q));
+        assert_int_equal(ig_nbytes(back), ig_nbytes(arrays[i]));
+        assert_memory_equal(p, q, (size_t)ig_nbytes(back));
+    }
+    assert_ok(ig_scope_close(s));
+    ig_weights_free(w);
+}
+
+TEST(any_nonzero_byte_of_a_bool_tensor_is_true)
+{
+    ig_weights *w = NULL;
+    ig_scope *s = ig_scope_open();
+    write_file("t.safetensors",
+               "{\"a\":{\"dtype\":\"BOOL\",\"shape\":[2],"
+               "\"data_offsets\":[0,2]}}",
+               2);
+    FILE *f = fopen(tmp_path(dir, "t.safetensors"), "r+b");
+    fseek(f, -1, SEEK_END);
+    fputc(2, f);
+    fclose(f);
+    assert_ok(ig_weights_open(tmp_path(dir, "t.safetensors"), &w));
+    int64_t n = 0;
+    assert_ok(ig_item_i64(ig_sum(ig_weights_get(w, "a"), NULL, 0, false), &n));
+    assert_int_equal(n, 1);
+    assert_ok(ig_scope_close(s));
     ig_weights_free(w);
 }
 
@@ -137,6 +182,13 @@ TEST(an_index_and_its_shards_must_agree)
     write_file("m.safetensors", more, 2);
     tmp_write(dir, "model.safetensors.index.json", two, strlen(two));
     assert_fails(ig_weights_open(dir, &w), IG_EFORMAT, "z of");
+    /* one name ends with the other */
+    const char *mixed = "{\"weight_map\":{\"a\":\"m.safetensors\",\"b\":\"om.safetensors\"}}";
+    write_file("m.safetensors", "{\"b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}",
+               1);
+    write_file("om.safetensors", one, 1);
+    tmp_write(dir, "model.safetensors.index.json", mixed, strlen(mixed));
+    assert_fails(ig_weights_open(dir, &w), IG_EFORMAT, "a is in");
 }
 
 TEST(a_changed_file_is_noticed)
@@ -195,15 +247,65 @@ TEST(npy_files_come_back_and_bad_ones_are_refused)
     (void)!ig_scope_close(s);
 }
 
+static ig_status save_open_load(void *user)
+{
+    const int64_t dims[] = {2, 3};
+    const char *names[] = {"a", "b"};
+    ig_weights *w = NULL;
+    ig_array back = {0};
+    (void)user;
+    ig_scope *s = ig_scope_open();
+    if (!s) return IG_ENOMEM;
+    ig_array a = ig_array_copy((const float[6]){1}, IG_F32, dims, 2), both[] = {a, a};
+    ig_status st = ig_is_empty(a) ? ig_error_code() : IG_OK;
+    if (st == IG_OK) st = ig_save_safetensors(tmp_path(dir, "f.safetensors"), names, both, 2);
+    if (st == IG_OK) st = ig_weights_open(tmp_path(dir, "f.safetensors"), &w);
+    if (st == IG_OK) st = ig_save_npy(tmp_path(dir, "f.npy"), a);
+    if (st == IG_OK) st = ig_load_npy(tmp_path(dir, "f.npy"), &back);
+    ig_status closed = ig_scope_close(s);
+    ig_weights_free(w);
+    ig_memory_clear_cache();
+    return st != IG_OK ? st : closed;
+}
+
+static ig_status open_sharded(void *user)
+{
+    ig_weights *w = NULL;
+    (void)user;
+    ig_status s = ig_weights_open(dir, &w);
+    ig_weights_free(w);
+    return s;
+}
+
+TEST(files_survive_every_failing_allocation_and_call)
+{
+    const char *index = "{\"weight_map\":{\"a\":\"m.safetensors\",\"b\":\"n.safetensors\"}}";
+    write_file("m.safetensors", "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}",
+               1);
+    write_file("n.safetensors", "{\"b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}",
+               1);
+    tmp_write(dir, "model.safetensors.index.json", index, strlen(index));
+    json_set_alloc_funcs(mem_alloc, mem_free);
+    ig_memory_clear_cache(); /* of what earlier tests left */
+    assert_true(walk_memory(save_open_load, NULL) > 20);
+    assert_true(walk_io(save_open_load, NULL, EIO, NULL) > 10);
+    assert_true(walk_memory(open_sharded, NULL) > 20);
+    assert_true(walk_io(open_sharded, NULL, EIO, NULL) > 5);
+    json_set_alloc_funcs(malloc, free);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(what_is_saved_is_opened_with_the_same_bytes),
+        CASE(arrays_of_any_sizes_are_saved_so_that_they_can_be_opened),
+        CASE(any_nonzero_byte_of_a_bool_tensor_is_true),
         CASE(a_lying_header_is_refused_with_its_reason),
         CASE(short_and_oversized_files_are_refused),
         CASE(an_index_and_its_shards_must_agree),
         CASE(a_changed_file_is_noticed),
         CASE(npy_files_come_back_and_bad_ones_are_refused),
+        CASE(files_survive_every_failing_allocation_and_call),
     };
     return cmocka_run_group_tests(tests, open_dir, close_dir);
 }
