@@ -425,55 +425,6 @@ TEST(a_version_of_a_state_that_was_written_over_cannot_be_read)
     ig_state_free(f.state);
 }
 
-TEST(a_state_is_zeroed_even_in_memory_that_was_used_before)
-{
-    const int64_t n = ((int64_t)5 << 20) + 3;
-    for (int round = 0; round < 2; round++) {
-        ig_state *st = NULL;
-        assert_ok(ig_state_new(IG_U8, &n, 1, &st));
-        uint8_t *bytes = ig_state_data(st), any = 0;
-        for (int64_t i = 0; i < n; i++) any |= bytes[i];
-        assert_int_equal(any, 0);
-        memset(bytes, 0xff, (size_t)n);
-        ig_state_free(st);
-    }
-    ig_memory_clear_cache();
-}
-
-TEST(outside_a_trace_a_state_is_an_array_over_the_same_memory)
-{
-    ig_state *st = NULL;
-    assert_ok(ig_state_new(IG_I32, (int64_t[]){3}, 1, &st));
-    ig_scope *s = ig_scope_open();
-    ((int32_t *)ig_state_data(st))[2] = 9;
-    ig_array a = ig_state_array(st);
-    const void *data = NULL;
-    assert_ok(ig_data(a, &data));
-    assert_ptr_equal(data, ig_state_data(st));
-    ig_state_free(st); /* the array keeps the memory */
-    assert_int_equal(((const int32_t *)data)[2], 9);
-    assert_ok(ig_scope_close(s));
-    assert_fails(ig_state_new(IG_I32, (int64_t[]){-3}, 1, &st), IG_ESHAPE, "negative");
-    assert_fails(ig_state_new((ig_dtype)77, (int64_t[]){3}, 1, &st), IG_EDTYPE, "77 is not");
-    assert_fails(ig_state_new(IG_F32, NULL, 1, &st), IG_EINVAL, "without values");
-    assert_fails(ig_state_new(IG_F64, (int64_t[]){INT64_MAX / 4, 8}, 2, &st), IG_ELIMIT, "");
-    ig_state_free(NULL);
-}
-
-TEST(a_state_array_that_no_scope_could_own_keeps_no_memory)
-{
-    ig_counters before, after;
-    ig_state *st = NULL;
-    ig_memory_counters(&before);
-    assert_ok(ig_state_new(IG_I32, (int64_t[]){3}, 1, &st));
-    assert_true(ig_is_empty(ig_state_array(st)));
-    assert_int_equal(ig_error_code(), IG_EINVAL);
-    ig_state_free(st);
-    ig_memory_counters(&after);
-    assert_int_equal(after.active_bytes, before.active_bytes);
-    ig_error_clear();
-}
-
 /* --- what a replay costs */
 
 static _Thread_local int64_t n_locks;
@@ -599,62 +550,6 @@ TEST(plans_are_freed_right_after_a_replay_while_workers_are_late)
         ig_plan_free(p);
     }
     assert_ok(ig_device_set_threads(2));
-}
-
-/* --- writes that read what they write */
-
-#define ROWS 1000
-
-/* The rows of a state moved down by one, then upside down: each write reads a view of the state. */
-static ig_status move_rows(void *user, const ig_array *in, int n_in, ig_array *out, int n_out)
-{
-    (void)in, (void)n_in, (void)n_out;
-    const int64_t one[] = {1, 1}, back[] = {-1, 1}, top[] = {0, 0}, second[] = {1, 0},
-                  last[] = {ROWS - 1, 0}, but_last[] = {ROWS - 1, COLS}, all[] = {ROWS, COLS},
-                  first[] = {-ROWS - 1, COLS};
-    ig_array s = ig_state_array(((fixture *)user)->state);
-    s = ig_slice_update(s, ig_slice(s, top, 2, but_last, 2, one, 2), second, 2, all, 2, one, 2);
-    ig_array upside_down = ig_slice(s, last, 2, first, 2, back, 2);
-    out[0] = ig_put_rows(s, ig_arange(0, ROWS, 1, IG_I32), upside_down);
-    return IG_OK;
-}
-
-TEST(a_write_of_a_state_may_read_the_state_itself)
-{
-    fixture f = {0};
-    assert_ok(ig_state_new(IG_F32, (int64_t[]){ROWS, COLS}, 2, &f.state));
-    ig_plan *p = compile(move_rows, &f, 1);
-    float *bank = ig_state_data(f.state);
-    for (int round = 0; round < SEVERAL; round++) {
-        for (int i = 0; i < ROWS * COLS; i++) bank[i] = (float)(i / COLS);
-        assert_ok(replay(p, 0));
-        for (int i = 0; i < ROWS * COLS; i++) {
-            int row = ROWS - 1 - i / COLS;
-            assert_true(bank[i] == (float)(row ? row - 1 : 0));
-        }
-    }
-    ig_plan_free(p);
-    ig_state_free(f.state);
-}
-
-static ig_status own_indices(void *user, const ig_array *in, int n_in, ig_array *out, int n_out)
-{
-    (void)in, (void)n_in, (void)n_out;
-    ig_array s = ig_state_array(((fixture *)user)->state);
-    out[0] = ig_put_rows(s, s, ig_arange(10, 50, 10, IG_I32));
-    return IG_OK;
-}
-
-TEST(a_state_may_be_the_indices_of_its_own_write)
-{
-    fixture f = {0};
-    assert_ok(ig_state_new(IG_I32, (int64_t[]){4}, 1, &f.state));
-    ig_plan *p = compile(own_indices, &f, 1);
-    memcpy(ig_state_data(f.state), (int32_t[]){1, 2, 3, 0}, 16);
-    assert_ok(replay(p, 0));
-    assert_memory_equal(ig_state_data(f.state), ((int32_t[]){40, 10, 20, 30}), 16);
-    ig_plan_free(p);
-    ig_state_free(f.state);
 }
 
 /* --- what does not outlive a trace, and what does not fail one */
@@ -822,16 +717,11 @@ int main(void)
         CASE(reads_and_writes_of_a_state_happen_in_the_order_of_the_trace),
         CASE(a_write_waits_for_the_readers_of_what_it_writes_over),
         CASE(a_version_of_a_state_that_was_written_over_cannot_be_read),
-        CASE(a_state_is_zeroed_even_in_memory_that_was_used_before),
-        CASE(outside_a_trace_a_state_is_an_array_over_the_same_memory),
-        CASE(a_state_array_that_no_scope_could_own_keeps_no_memory),
         CASE(a_replay_makes_no_node_allocates_nothing_and_takes_no_lock),
         CASE(timing_is_counted_when_it_is_asked_for),
         CASE(several_threads_may_replay_plans_while_another_changes_the_thread_count),
         CASE(one_plan_is_replayed_by_one_thread_at_a_time_and_the_other_is_told),
         CASE(plans_are_freed_right_after_a_replay_while_workers_are_late),
-        CASE(a_write_of_a_state_may_read_the_state_itself),
-        CASE(a_state_may_be_the_indices_of_its_own_write),
         CASE(a_value_kept_from_a_trace_that_is_over_is_refused_by_the_next),
         CASE(a_failure_that_the_traced_function_coped_with_does_not_fail_the_plan),
         CASE(a_function_that_cannot_be_compiled_is_refused_with_the_reason),
