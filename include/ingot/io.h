@@ -26,8 +26,8 @@ IG_API ig_array ig_weights_get(const ig_weights *w, const char *name);
 IG_API bool ig_weights_has(const ig_weights *w, const char *name);
 /* Value of a key of the first file's __metadata__ ("" when absent). */
 IG_API const char *ig_weights_metadata(const ig_weights *w, const char *key);
-/* Reads ahead into the page cache and the page tables; a hint. */
-IG_API void ig_weights_populate(const ig_weights *w);
+/* Reads file i ahead into the page cache and the page tables; a hint. */
+IG_API void ig_weights_populate(const ig_weights *w, int64_t i);
 
 /* A mapped file, for those who compare it later (device, inode, size, times). */
 typedef struct ig_weights_file {

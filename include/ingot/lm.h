@@ -22,6 +22,9 @@ typedef enum ig_lm_arithmetic {
     IG_LM_EXACT = 1 /* activations as they are */
 } ig_lm_arithmetic;
 
+/* Work done of work in sight. */
+typedef void (*ig_lm_progress)(void *user, int64_t done, int64_t total);
+
 /* Zero means default everywhere. */
 typedef struct ig_lm_options {
     int64_t context;    /* longest sequence, tokens; default: the model's, at most 8192 */
@@ -31,7 +34,9 @@ typedef struct ig_lm_options {
     int32_t max_sessions; /* sessions of one step; default 64 */
     int32_t max_outputs;  /* rows of one step with logits; default 64; more to see every position */
     ig_lm_arithmetic arithmetic;
-    int no_prefix_cache; /* 1: never share pages */
+    int no_prefix_cache;     /* 1: never share pages */
+    ig_lm_progress progress; /* of ig_lm_warm: bytes touched */
+    void *progress_user;
 } ig_lm_options;
 
 /* Opens a model directory: config.json, safetensors, tokenizer.json, tokenizer_config.json or
@@ -45,6 +50,15 @@ IG_API void ig_lm_close(ig_lm *lm); /* after its sessions, prompts and streams *
  * request pays nothing. Any time before, between or after steps. */
 IG_API IG_MUST_USE ig_status ig_lm_warm(ig_lm *lm);
 
+/* Where the time went, microseconds. */
+typedef struct ig_lm_times {
+    int64_t text_us;  /* ig_lm_open: config, tokenizer, chat template */
+    int64_t bind_us;  /* ig_lm_open: weights mapped, tensors bound */
+    int64_t touch_us; /* ig_lm_warm: weights mapped in, pages of the KV cache and arena zeroed */
+    int64_t plan_us;  /* ig_lm_warm: step traced and compiled */
+    int64_t tune_us;  /* ig_lm_warm: prefetch distances chosen */
+} ig_lm_times;
+
 typedef struct ig_lm_facts {
     const char *family; /* "llama" */
     int64_t vocab, layers, hidden, heads, kv_heads, head_dim, ffn;
@@ -55,7 +69,8 @@ typedef struct ig_lm_facts {
     int64_t file_bytes;
     int64_t kv_bytes_per_token, kv_pool_bytes, kv_pages, kv_pages_free, kv_pages_cached;
     int64_t arena_bytes;
-    int64_t n_plans;     /* compiled by this ig_lm */
+    int64_t n_plans; /* compiled by this ig_lm */
+    ig_lm_times times;
     const char *kset;    /* numeric contract with arithmetic: "i8c16-1" or "i8c16-1/exact" */
     const char *kv_type; /* "float16" */
 } ig_lm_facts;

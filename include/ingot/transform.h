@@ -88,6 +88,7 @@ typedef struct ig_plan_stats {
     int64_t n_steps, n_phases, n_replays;
     int64_t arena_bytes;
     int64_t trace_us, compile_us;
+    int64_t touch_us;     /* of compile_us: zeroing the arena */
     int64_t kernel_ns;    /* inside kernels, all workers, summed over timed replays */
     int64_t wait_ns;      /* at phase ends, all workers, likewise */
     int64_t wall_ns;      /* of all replays */

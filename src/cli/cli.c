@@ -129,10 +129,12 @@ int cli_parse(const char *command, int argc, char **argv, const option_info *opt
 
 /* --- progress */
 #define BAR 28
+#define LINE 100
 
-void progress_begin(progress_line *p, const char *what)
+void progress_begin(progress_line *p, const char *what, const char *unit)
 {
-    *p = (progress_line){.what = what, .begin_us = clock_mono_us()};
+    *p = (progress_line){.what = what, .unit = unit, .begin_us = clock_mono_us()};
+    if (isatty(STDERR_FILENO)) fprintf(stderr, "\r%-*s\r%s ... ", LINE, "", what);
 }
 
 void progress_show(void *line, int64_t done, int64_t total)
@@ -143,14 +145,18 @@ void progress_show(void *line, int64_t done, int64_t total)
     double seconds = (double)(now - p->begin_us) * 1e-6, rate = (double)done / seconds,
            left = rate > 0 ? (double)(total - done) / rate : 0;
     int full = total > 0 ? (int)(done * BAR / total) : 0;
+    double scale = p->unit ? 1 : 1e-9;
+    int decimals = p->unit ? 0 : 2;
+    const char *unit = p->unit ? p->unit : "GB";
     p->last_us = now;
-    p->shown = true;
-    fprintf(stderr, "\r%-10s [%.*s%.*s] %6.2f of %.2f GB  %.2f GB/s  %d s left ", p->what, full,
-            "############################", BAR - full, "                            ",
-            (double)done * 1e-9, (double)total * 1e-9, rate * 1e-9, (int)(left + 0.5));
+    fprintf(stderr, "\r%-10s [%.*s%.*s] %6.*f of %.*f %s  %.*f %s/s  %d s left ", p->what, full,
+            "############################", BAR - full, "                            ", decimals,
+            (double)done * scale, decimals, (double)total * scale, unit, decimals, rate * scale,
+            unit, (int)(left + 0.5));
 }
 
 void progress_end(progress_line *p)
 {
-    if (p->shown) fprintf(stderr, "\r%100s\r", "");
+    if (p->what && isatty(STDERR_FILENO)) fprintf(stderr, "\r%-*s\r", LINE, "");
+    p->what = NULL;
 }

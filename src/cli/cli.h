@@ -50,15 +50,15 @@ typedef struct command_info {
 int cli_fail(const char *command, ig_status s);
 int cli_usage(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* A progress line on stderr, if that is a terminal. */
+/* A progress line on stderr, if that is a terminal: its name at once, the bar after half a
+ * second. */
 typedef struct progress_line {
     const char *what;
-    const char *unit;
-    double scale;
+    const char *unit; /* of what is counted; NULL: bytes, shown in GB */
     int64_t begin_us, last_us;
-    bool shown;
 } progress_line;
-void progress_begin(progress_line *p, const char *what);     /* in bytes */
+/* The next line of work; ends the one before. */
+void progress_begin(progress_line *p, const char *what, const char *unit);
 void progress_show(void *line, int64_t done, int64_t total); /* a progress_fn */
 void progress_end(progress_line *p);
 #endif

@@ -43,7 +43,7 @@ static ig_status verify_whole_log(const char *dir, const audit_options *o, const
                                .progress = progress_show,
                                .user = &line,
                                .known = o->known ? known.data : NULL};
-    progress_begin(&line, "verifying");
+    progress_begin(&line, "verifying", NULL);
     ig_status s = ig_audit_log_verify(dir, v->text, &lo, &r);
     progress_end(&line);
     printf(o->json

@@ -92,7 +92,7 @@ static int run(int argc, char **argv)
                                   .user = &line};
     convert_result r;
     stage_report s;
-    progress_begin(&line, "packing");
+    progress_begin(&line, "packing", NULL);
     ig_status status = package_run(&o, &r, &s);
     progress_end(&line);
     return status == IG_OK ? report(json, o.bundle, &r, &s) : cli_fail("pack", status);

@@ -137,7 +137,7 @@ static ig_status score(job *j, const char *path)
     if (j->limit && n > j->limit) n = j->limit;
     ig_status s =
         n < 2 ? ig_fail(IG_EINVAL, "%s: too short: %lld tokens", path, (long long)n) : IG_OK;
-    progress_begin(&line, "scoring");
+    progress_begin(&line, "scoring", "tokens");
     for (int64_t at = 0; at + 1 < n && s == IG_OK; at += j->context) {
         int64_t take = n - at < j->context ? n - at : j->context;
         if (take > 1) s = window(j, ids + at, take, f.vocab);

@@ -74,37 +74,73 @@ static void on_log_dead(void *user, const char *message)
     kill(getpid(), SIGUSR1);
 }
 
-static void tell(const server *sv, const serve_report *r, bool json)
+static void format_address(const server *sv, char *out, size_t cap)
 {
-    const ig_lm_facts *f = &sv->model.facts;
     const char *where = sv->config.text[SET_listen];
-    char address[300];
     if (!strncmp(where, "unix:", 5))
-        snprintf(address, sizeof address, "%s", where);
+        snprintf(out, cap, "%s", where);
     else
-        snprintf(address, sizeof address, "http://%.*s:%d", (int)(strrchr(where, ':') - where),
-                 where, http_port(sv->http));
-    if (json) {
-        printf("{\"ready\":true,\"address\":\"%s\",\"model\":\"%s\",\"hash_us\":%lld,"
-               "\"hash_bytes\":%lld,\"bind_us\":%lld,\"touch_us\":%lld,\"touch_bytes\":%lld,"
-               "\"prove_us\":%lld,\"ready_us\":%lld,\"kv_bytes\":%lld,\"arena_bytes\":%lld,"
-               "\"kset\":\"%s\"}\n",
-               address, sv->model.name, (long long)r->hash.us, (long long)r->hash.n_bytes,
-               (long long)r->bind.us, (long long)r->touch.us, (long long)r->touch.n_bytes,
-               (long long)r->prove.us, (long long)r->ready_us, (long long)f->kv_pool_bytes,
-               (long long)f->arena_bytes, f->kset);
-    } else {
-        printf("2 load   %7.3f s  %.1f MB verified, %.2f GB/s\n",
-               (double)(r->hash.us + r->bind.us) * 1e-6, (double)r->hash.n_bytes * 1e-6,
-               r->hash.us ? (double)r->hash.n_bytes * 1e-3 / (double)r->hash.us : 0);
-        printf("3 warm   %7.3f s  plan and memory %.3f s, known answer %.3f s\n",
-               (double)(r->touch.us + r->prove.us) * 1e-6, (double)r->touch.us * 1e-6,
-               (double)r->prove.us * 1e-6);
-        printf("ready    %7.3f s  %s  model %s  log %s\n", (double)r->ready_us * 1e-6, address,
-               sv->model.name, audit_log_vkey(sv->log)->name);
+        snprintf(out, cap, "http://%.*s:%d", (int)(strrchr(where, ':') - where), where,
+                 http_port(sv->http));
+}
+
+/* "hash 0.412, text 0.050": the parts of a stage, seconds; STAGE_NONE: those of the server. */
+static void print_parts(const ready_times *t, stage s)
+{
+    const char *comma = "";
+    for (int i = 0; i < N_READY_PARTS; i++) {
+        if (ready_table[i].stage != s) continue;
+        printf("%s%s %.3f", comma, ready_table[i].name, (double)t->us[i] * 1e-6);
+        comma = ", ";
     }
+    printf("\n");
+}
+
+static void print_rate(int64_t n_bytes, const char *what, int64_t us)
+{
+    printf("%.1f MB %s, %.2f GB/s; ", (double)n_bytes * 1e-6, what,
+           us ? (double)n_bytes * 1e-3 / (double)us : 0);
+}
+
+static void tell(const server *sv, const ready_times *t)
+{
+    char address[300];
+    format_address(sv, address, sizeof address);
+    printf("  start  %7.3f s  ", (double)ready_stage_us(t, STAGE_NONE) * 1e-6);
+    print_parts(t, STAGE_NONE);
+    printf("2 load   %7.3f s  ", (double)ready_stage_us(t, STAGE_LOAD) * 1e-6);
+    print_rate(t->hash_bytes, "verified", t->us[READY_HASH]);
+    print_parts(t, STAGE_LOAD);
+    printf("3 warm   %7.3f s  ", (double)ready_stage_us(t, STAGE_WARM) * 1e-6);
+    print_rate(t->touch_bytes, "touched", t->us[READY_TOUCH]);
+    print_parts(t, STAGE_WARM);
+    printf("ready    %7.3f s  %.3f s without hash, touch, prove\n"
+           "serving  %s  model %s  log %s\n",
+           (double)ready_total_us(t) * 1e-6, (double)ready_rest_us(t) * 1e-6, address,
+           sv->model.name, audit_log_vkey(sv->log)->name);
     fflush(stdout);
 }
+
+static void tell_json(const server *sv, const ready_times *t)
+{
+    const ig_lm_facts *f = &sv->model.facts;
+    AUTO(buf) parts = {0};
+    char address[300];
+    buf_init(&parts, 4096);
+    ready_json(t, &parts);
+    format_address(sv, address, sizeof address);
+    printf("{\"ready\":true,\"address\":\"%s\",\"model\":\"%s\",\"kset\":\"%s\","
+           "\"hash_bytes\":%lld,\"touch_bytes\":%lld,\"kv_bytes\":%lld,\"arena_bytes\":%lld,"
+           "\"parts_us\":%s,\"load_us\":%lld,\"warm_us\":%lld,\"ready_us\":%lld,"
+           "\"rest_us\":%lld}\n",
+           address, sv->model.name, f->kset, (long long)t->hash_bytes, (long long)t->touch_bytes,
+           (long long)f->kv_pool_bytes, (long long)f->arena_bytes, parts.data ? parts.data : "{}",
+           (long long)ready_stage_us(t, STAGE_LOAD), (long long)ready_stage_us(t, STAGE_WARM),
+           (long long)ready_total_us(t), (long long)ready_rest_us(t));
+    fflush(stdout);
+}
+
+static void on_phase(void *line, const char *what) { progress_begin(line, what, NULL); }
 
 static int wait_for_signal(const sigset_t *set)
 {
@@ -115,9 +151,10 @@ static int wait_for_signal(const sigset_t *set)
 
 static int serve(const config *c, bool json)
 {
-    progress_line line;
-    serve_callbacks callbacks = {.hashing = progress_show, .log_dead = on_log_dead, .user = &line};
-    serve_report report;
+    progress_line line = {0};
+    serve_callbacks callbacks = {
+        .phase = on_phase, .progress = progress_show, .log_dead = on_log_dead, .user = &line};
+    ready_times times;
     server *sv;
     sigset_t set;
     sigemptyset(&set);
@@ -126,11 +163,10 @@ static int serve(const config *c, bool json)
     sigaddset(&set, SIGUSR1);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     signal(SIGPIPE, SIG_IGN);
-    progress_begin(&line, "verifying");
-    ig_status s = serve_start(c, &callbacks, &sv, &report);
+    ig_status s = serve_start(c, &callbacks, &sv, &times);
     progress_end(&line);
     if (s != IG_OK) return cli_fail("serve", s);
-    tell(sv, &report, json);
+    (json ? tell_json : tell)(sv, &times);
     int sig = wait_for_signal(&set);
     s = serve_stop(sv, sig == SIGTERM ? "term" : sig == SIGINT ? "int" : "error");
     if (s != IG_OK) return cli_fail("serve", s);

@@ -36,7 +36,7 @@ static int run(int argc, char **argv)
     if (code >= 0) return code;
     if (!key) return cli_usage("sign", "--key FILE is needed");
     int64_t begin = clock_mono_us();
-    progress_begin(&line, "hashing");
+    progress_begin(&line, "hashing", NULL);
     ig_status s = sign(args.text[0], key, &line, root);
     progress_end(&line);
     if (s != IG_OK) return cli_fail("sign", s);

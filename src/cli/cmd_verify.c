@@ -34,7 +34,7 @@ static int run(int argc, char **argv)
     cli_parse("verify", argc, argv, options, &args, 1, 1, &code);
     if (code >= 0) return code;
     int64_t begin = clock_mono_us();
-    progress_begin(&line, "verifying");
+    progress_begin(&line, "verifying", NULL);
     ig_status s = verify(args.text[0], trust, &line, &m);
     progress_end(&line);
     if (s != IG_OK) return cli_fail("verify", s);

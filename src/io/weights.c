@@ -231,10 +231,7 @@ const char *ig_weights_metadata(const ig_weights *w, const char *key)
     return "";
 }
 
-void ig_weights_populate(const ig_weights *w)
-{
-    for (int64_t i = 0; i < w->n_shards; i++) file_map_populate(&w->s[i].map);
-}
+void ig_weights_populate(const ig_weights *w, int64_t i) { file_map_populate(&w->s[i].map); }
 
 int64_t ig_weights_n_files(const ig_weights *w) { return w->n_shards; }
 

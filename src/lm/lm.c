@@ -3,6 +3,7 @@
 #include "lm/lm.h"
 #include <stdio.h>
 #include <string.h>
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "ingot/device.h"
@@ -178,19 +179,22 @@ static ig_status open_rope(ig_lm *lm)
     return ig_is_empty(lm->rope) && closed == IG_OK ? IG_ENOMEM : closed;
 }
 
+/* The ledger of pages; their memory is taken by lm_plan. */
 static ig_status open_pool(ig_lm *lm)
 {
-    int64_t page_bytes =
-        ig_page_bytes(lm->config.kv_heads, lm->config.head_dim, lm->options.kv_type);
     int64_t n_pages = (lm->options.kv_tokens + IG_PAGE_POSITIONS - 1) / IG_PAGE_POSITIONS;
     lm->max_pages = (lm->options.context + IG_PAGE_POSITIONS - 1) / IG_PAGE_POSITIONS;
     TRY(kvpool_new((int32_t)n_pages, &lm->pool));
     lm->kv = mem_calloc((size_t)lm->config.layers, sizeof *lm->kv);
     lm->scratch = mem_aligned(64, sampler_scratch_bytes(lm->config.vocab));
-    if (!lm->kv || !lm->scratch) return IG_ENOMEM;
-    for (int64_t i = 0; i < lm->config.layers; i++)
-        TRY(ig_state_new(IG_U8, (int64_t[]){n_pages, page_bytes}, 2, &lm->kv[i]));
-    return IG_OK;
+    return lm->kv && lm->scratch ? IG_OK : IG_ENOMEM;
+}
+
+static int64_t kv_bytes(const ig_lm *lm)
+{
+    const lm_config *c = &lm->config;
+    return ig_page_bytes(c->kv_heads, c->head_dim, lm->options.kv_type) * kvpool_n_pages(lm->pool) *
+           c->layers;
 }
 
 AUTO_FN(lm_ptr, ig_lm *, ig_lm_close)
@@ -200,6 +204,7 @@ ig_status ig_lm_open(const char *model_dir, const ig_lm_options *options, ig_lm 
     AUTO(lm_ptr) lm = mem_calloc(1, sizeof *lm);
     if (!lm) return IG_ENOMEM;
     if (!model_dir) return ig_fail(IG_EINVAL, "ig_lm_open: no directory");
+    int64_t begin = clock_mono_us();
     if (options) lm->options = *options;
     TRY(open_config(lm, model_dir));
     default_options(&lm->config, &lm->options);
@@ -208,9 +213,15 @@ ig_status ig_lm_open(const char *model_dir, const ig_lm_options *options, ig_lm 
     snprintf(lm->kset, sizeof lm->kset, "%s%s", ig_kset(), lm->arith.int8 ? "" : "/exact");
     TRY(open_tokenizer(lm, model_dir));
     TRY(open_chat(lm, model_dir));
+    int64_t text_open = clock_mono_us();
     TRY(open_weights(lm, model_dir));
     TRY(open_rope(lm));
     TRY(open_pool(lm));
+    lm->n_to_touch = kv_bytes(lm);
+    for (int64_t i = 0; i < ig_lm_n_files(lm); i++)
+        lm->n_to_touch += ig_weights_file_at(lm->weights, i).n_bytes;
+    lm->times.text_us = text_open - begin;
+    lm->times.bind_us = clock_mono_us() - text_open;
     *ret_lm = STEAL(lm);
     return IG_OK;
 }
@@ -236,10 +247,18 @@ void ig_lm_close(ig_lm *lm)
 
 ig_status ig_lm_warm(ig_lm *lm)
 {
-    ig_weights_populate(lm->weights);
+    int64_t begin = clock_mono_us(), n_files = ig_weights_n_files(lm->weights);
+    for (int64_t i = 0; i < n_files; i++) {
+        ig_weights_populate(lm->weights, i);
+        lm_touched(lm, ig_weights_file_at(lm->weights, i).n_bytes);
+    }
+    lm->times.touch_us += clock_mono_us() - begin;
     TRY(lm_plan(lm));
+    int64_t planned = clock_mono_us();
     const int64_t one[N_SYMS] = {[SYM_TOKENS] = 1, [SYM_SEQS] = 1, [SYM_OUT] = 1};
-    return ig_plan_tune(lm->plan, one, N_SYMS);
+    TRY(ig_plan_tune(lm->plan, one, N_SYMS));
+    lm->times.tune_us = clock_mono_us() - planned;
+    return IG_OK;
 }
 
 void ig_lm_get_facts(const ig_lm *lm, ig_lm_facts *f)
@@ -263,12 +282,13 @@ void ig_lm_get_facts(const ig_lm *lm, ig_lm_facts *f)
         .file_bytes = lm->n_bytes,
         .weight_bytes = lm->family->step_bytes(lm->model),
         .kv_bytes_per_token = page_bytes / IG_PAGE_POSITIONS * c->layers,
-        .kv_pool_bytes = page_bytes * kvpool_n_pages(lm->pool) * c->layers,
+        .kv_pool_bytes = kv_bytes(lm),
         .kv_pages = kvpool_n_pages(lm->pool),
         .kv_pages_free = kvpool_n_free(lm->pool),
         .kv_pages_cached = kvpool_n_cached(lm->pool),
         .arena_bytes = plan.arena_bytes,
         .n_plans = lm->n_plans,
+        .times = lm->times,
         .kset = lm->kset,
         .kv_type = ig_dtype_name(lm->options.kv_type),
     };

@@ -27,12 +27,14 @@ struct ig_lm {
     char kset[48]; /* numeric contract with arithmetic */
     /* engine part */
     ig_array rope; /* slot: [context, 2, head_dim / 2] */
-    ig_state **kv; /* owned: [layers] */
+    ig_state **kv; /* owned: [layers]; each NULL until warm or the first step */
     kvpool *pool;
     int64_t max_pages; /* of one session */
     ig_plan *plan;     /* NULL until warm or the first step */
     int64_t n_plans;
-    void *scratch; /* sampler's */
+    ig_lm_times times;
+    int64_t n_touched, n_to_touch; /* bytes, for the caller's progress; the arena not counted */
+    void *scratch;                 /* sampler's */
     ig_lm_step_stats stats;
     bool timing;
 };
@@ -58,4 +60,6 @@ struct ig_lm_session {
 enum { IN_TOKENS, IN_POSITIONS, IN_SEQ, IN_SLOTS, IN_OUT_ROWS, IN_PAGES, N_INPUTS };
 enum { OUT_LOGITS, OUT_ARGMAX, N_OUTPUTS };
 IG_MUST_USE ig_status lm_plan(ig_lm *lm);
+/* n_bytes more are touched: tells the caller. */
+void lm_touched(ig_lm *lm, int64_t n_bytes);
 #endif

@@ -1,5 +1,6 @@
 /* plan.c: the step of a model as one plan: every mix of prompt chunks and single tokens, of any
  * sessions. */
+#include "base/clock.h"
 #include "ingot/fast.h"
 #include "lm/lm.h"
 
@@ -16,9 +17,30 @@ static ig_status trace_step(void *user, const ig_array *in, int n_in, ig_array *
     return ig_is_empty(logits) ? ig_error_code() : IG_OK;
 }
 
-ig_status lm_plan(ig_lm *lm)
+void lm_touched(ig_lm *lm, int64_t n_bytes)
 {
-    if (lm->plan) return IG_OK;
+    lm->n_touched += n_bytes;
+    if (lm->options.progress)
+        lm->options.progress(lm->options.progress_user, lm->n_touched, lm->n_to_touch);
+}
+
+/* The pages of all layers, zeroed: most of a server's memory, hence not taken by opening. What an
+ * earlier failure left is kept. */
+static ig_status touch_pages(ig_lm *lm)
+{
+    int64_t page_bytes =
+        ig_page_bytes(lm->config.kv_heads, lm->config.head_dim, lm->options.kv_type);
+    const int64_t dims[2] = {kvpool_n_pages(lm->pool), page_bytes};
+    for (int64_t i = 0; i < lm->config.layers; i++) {
+        if (lm->kv[i]) continue;
+        TRY(ig_state_new(IG_U8, dims, 2, &lm->kv[i]));
+        lm_touched(lm, dims[0] * dims[1]);
+    }
+    return IG_OK;
+}
+
+static ig_status compile(ig_lm *lm)
+{
     const ig_symbol symbols[N_SYMS] = {
         [SYM_TOKENS] = {"n_tokens", lm->options.max_tokens},
         [SYM_SEQS] = {"n_seqs", lm->options.max_sessions},
@@ -37,7 +59,20 @@ ig_status lm_plan(ig_lm *lm)
                                .inputs = inputs,
                                .n_inputs = N_INPUTS,
                                .n_outputs = N_OUTPUTS};
-    TRY(ig_compile(trace_step, lm, &spec, &lm->plan));
+    return ig_compile(trace_step, lm, &spec, &lm->plan);
+}
+
+ig_status lm_plan(ig_lm *lm)
+{
+    ig_plan_stats stats;
+    if (lm->plan) return IG_OK;
+    int64_t begin = clock_mono_us();
+    TRY(touch_pages(lm));
+    int64_t touched = clock_mono_us();
+    TRY(compile(lm));
+    ig_plan_get_stats(lm->plan, &stats);
+    lm->times.touch_us += touched - begin + stats.touch_us;
+    lm->times.plan_us = clock_mono_us() - touched - stats.touch_us;
     lm->n_plans++;
     ig_plan_set_timing(lm->plan, lm->timing);
     return IG_OK;

@@ -139,6 +139,8 @@ static ig_status open_model(server *sv, const char *model_dir)
         .max_outputs = (int32_t)c->number[SET_sessions],
         .arithmetic = strcmp(c->text[SET_arithmetic], "exact") ? IG_LM_INT8 : IG_LM_EXACT,
         .no_prefix_cache = (int)c->number[SET_no_prefix_cache],
+        .progress = sv->callbacks.progress,
+        .progress_user = sv->callbacks.user,
     };
     TRY(ig_lm_open(model_dir, &o, &sv->model.lm));
     ig_lm_get_facts(sv->model.lm, &sv->model.facts);
@@ -192,15 +194,15 @@ static ig_status log_load(server *sv, int64_t us_hash, audit_token **ret_probe)
     return s;
 }
 
-ig_status load_run(server *sv, progress_fn progress, void *user, audit_token **ret_probe,
-                   stage_report *ret_hash, stage_report *ret_bind)
+ig_status load_run(server *sv, ready_times *times, audit_token **ret_probe)
 {
     AUTO(buf) model_dir = {0}, sig = {0};
     AUTO(oms) s = {0};
     release r;
     const char *bundle = sv->config.text[SET_bundle];
-    manifest_options o = {
-        .n_threads = (int)sv->config.number[SET_threads], .progress = progress, .user = user};
+    manifest_options o = {.n_threads = (int)sv->config.number[SET_threads],
+                          .progress = sv->callbacks.progress,
+                          .user = sv->callbacks.user};
     buf_init(&sig, 0);
     if (!*bundle) {
         buf_init(&model_dir, 0);
@@ -208,22 +210,24 @@ ig_status load_run(server *sv, progress_fn progress, void *user, audit_token **r
     }
     TRY(file_join(&model_dir, bundle, "model"));
     TRY(file_join(&sig, bundle, "model.sig"));
-    int64_t begin = clock_mono_us();
+    server_phase(sv, "verifying");
     ig_status verified = oms_verify(model_dir.data, sig.data, sv->config.text[SET_trust], &o, &s);
     if (verified == IG_EVERIFY) tensors_name_damage(model_dir.data, verified);
     TRY(verified);
-    int64_t hashed = clock_mono_us();
+    ready_mark(times, READY_HASH);
+    times->hash_bytes = s.files.n_bytes;
     TRY(release_read(model_dir.data, &r));
     TRY(enforce_release(&r));
     TRY(check_writable(sv, &s));
     TRY(open_model(sv, model_dir.data));
     TRY(check_mapped(sv->model.lm, &s, model_dir.data));
     describe(sv, &s, &r);
-    TRY(log_load(sv, hashed - begin, ret_probe));
+    ready_mark(times, READY_BIND);
+    ready_move(times, READY_BIND, READY_TEXT, sv->model.facts.times.text_us);
+    TRY(log_load(sv, times->us[READY_HASH], ret_probe));
     sv->model.load = *audit_token_ref(*ret_probe);
-    *ret_hash = (stage_report){hashed - begin, s.files.n_bytes};
-    *ret_bind = (stage_report){clock_mono_us() - hashed, 0};
+    ready_mark(times, READY_LOADED);
     stage_count(&sv->stage[STAGE_LOAD].units, s.files.n_bytes);
-    stage_count(&sv->stage[STAGE_LOAD].us, hashed - begin);
+    stage_count(&sv->stage[STAGE_LOAD].us, ready_stage_us(times, STAGE_LOAD));
     return IG_OK;
 }

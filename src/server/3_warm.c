@@ -5,7 +5,6 @@
  * the wrong model was signed
  * touches  the model; kat.json. Limit: storage, then arithmetic. */
 #include <string.h>
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "server/model_stage.h"
@@ -70,8 +69,7 @@ ig_status kat_check(const char *model_dir, ig_lm *lm)
     return IG_OK;
 }
 
-ig_status warm_run(server *sv, const audit_token *probe, stage_report *ret_touch,
-                   stage_report *ret_prove)
+ig_status warm_run(server *sv, const audit_token *probe, ready_times *times)
 {
     AUTO(buf) model_dir = {0};
     if (!probe || audit_token_what(probe) != AUDIT_TOKEN_PROBE) {
@@ -79,17 +77,19 @@ ig_status warm_run(server *sv, const audit_token *probe, stage_report *ret_touch
         return ig_fail(IG_EINVAL, "warming up needs the token of a load event");
     }
     TRY(file_join(&model_dir, sv->config.text[SET_bundle], "model"));
-    int64_t begin = clock_mono_us();
+    server_phase(sv, "touching");
     TRY(ig_lm_warm(sv->model.lm));
-    int64_t touched = clock_mono_us();
-    TRY(kat_check(model_dir.data, sv->model.lm));
-    int64_t proven = clock_mono_us();
     ig_lm_get_facts(sv->model.lm, &sv->model.facts);
     const ig_lm_facts *f = &sv->model.facts;
-    *ret_touch = (stage_report){touched - begin, f->file_bytes + f->kv_pool_bytes + f->arena_bytes};
-    *ret_prove = (stage_report){proven - touched, 0};
-    stage_count(&sv->stage[STAGE_WARM].units, ret_touch->n_bytes);
-    stage_count(&sv->stage[STAGE_WARM].us, proven - begin);
+    ready_mark(times, READY_TOUCH);
+    ready_move(times, READY_TOUCH, READY_PLAN, f->times.plan_us);
+    ready_move(times, READY_TOUCH, READY_TUNE, f->times.tune_us);
+    times->touch_bytes = f->file_bytes + f->kv_pool_bytes + f->arena_bytes;
+    server_phase(sv, "proving");
+    TRY(kat_check(model_dir.data, sv->model.lm));
+    ready_mark(times, READY_PROVE);
+    stage_count(&sv->stage[STAGE_WARM].units, times->touch_bytes);
+    stage_count(&sv->stage[STAGE_WARM].us, ready_stage_us(times, STAGE_WARM));
     return IG_OK;
 }
 

@@ -4,6 +4,7 @@
 #include "audit/sign.h"
 #include "base/progress.h"
 #include "server/convert.h"
+#include "server/ready.h"
 #include "server/server.h"
 
 /* Time and work of a stage, for those who print it. */
@@ -35,16 +36,14 @@ typedef struct release {
     char min_engine[33];
 } release;
 IG_MUST_USE ig_status release_read(const char *model_dir, release *ret_release);
-/* Verifies, maps, binds; appends the load event; gives the probe token for stage 3. */
-IG_MUST_USE ig_status load_run(server *sv, progress_fn progress, void *user,
-                               audit_token **ret_probe, stage_report *ret_hash,
-                               stage_report *ret_bind);
+/* Verifies, maps, binds; appends the load event; gives the probe token for stage 3. Marks its parts
+ * in times. */
+IG_MUST_USE ig_status load_run(server *sv, ready_times *times, audit_token **ret_probe);
 
 /* --- 3 warm */
 /* Touches, plans, runs the known prompt, compares with kat.json. Needs the probe token: nothing is
  * computed without an event. */
-IG_MUST_USE ig_status warm_run(server *sv, const audit_token *probe, stage_report *ret_touch,
-                               stage_report *ret_prove);
+IG_MUST_USE ig_status warm_run(server *sv, const audit_token *probe, ready_times *times);
 /* kat.json: known answers per kset and KV type. */
 IG_MUST_USE ig_status kat_write(const char *model_dir);
 IG_MUST_USE ig_status kat_check(const char *model_dir, ig_lm *lm);

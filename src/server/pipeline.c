@@ -483,6 +483,7 @@ static ig_status engine_start(server *sv)
     g->rows = mem_calloc(n + 1, sizeof *g->rows);
     g->results = mem_calloc(n + 1, sizeof *g->results);
     if (!g->waiting || !g->running || !g->feeds || !g->rows || !g->results) return IG_ENOMEM;
+    atomic_store(&sv->engine_beat_us, clock_mono_us()); /* before its first turn somebody may ask */
     return thread_start(&sv->engine_thread, "ingot engine", 0, engine_main, g);
 }
 

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/timex.h>
-#include "base/clock.h"
 #include "base/file.h"
 #include "ingot/device.h"
 #include "ingot/ingot.h"
@@ -60,7 +59,10 @@ static ig_status open_log(server *sv)
         .take_over = sv->config.number[SET_take_over],
         .on_dead = on_dead,
         .user = sv,
+        .progress = sv->callbacks.progress,
+        .progress_user = sv->callbacks.user,
     };
+    server_phase(sv, "reading the log");
     return audit_log_open(&o, &sv->log);
 }
 
@@ -108,22 +110,26 @@ static ig_status copy_config(const config *from, config *to)
     return IG_OK;
 }
 
-static ig_status start(server *sv, const config *c, serve_report *report)
+static ig_status start(server *sv, const config *c, ready_times *times)
 {
     audit_token *probe = NULL;
     TRY(copy_config(c, &sv->config));
     TRY(set_machine(&sv->config));
     if (*sv->config.text[SET_api_keys]) TRY(keys_read(sv->config.text[SET_api_keys], &sv->keys));
+    ready_mark(times, READY_SETTINGS);
     TRY(open_log(sv));
+    ready_mark(times, READY_LOG);
     TRY(log_boot(sv));
-    ig_status s = load_run(sv, sv->callbacks.hashing, sv->callbacks.user, &probe, &report->hash,
-                           &report->bind);
-    if (s == IG_OK) s = warm_run(sv, probe, &report->touch, &report->prove);
+    ready_mark(times, READY_BOOT);
+    ig_status s = load_run(sv, times, &probe);
+    if (s == IG_OK) s = warm_run(sv, probe, times);
     audit_token_free(probe);
     if (s != IG_OK) return s;
     TRY(pipeline_start(sv));
     TRY(http_start(sv, &sv->http));
-    return write_port(sv);
+    TRY(write_port(sv));
+    ready_mark(times, READY_LISTEN);
+    return IG_OK;
 }
 
 ig_status serve_stop(server *sv, const char *reason)
@@ -143,10 +149,10 @@ ig_status serve_stop(server *sv, const char *reason)
 }
 
 ig_status serve_start(const config *c, const serve_callbacks *callbacks, server **ret_server,
-                      serve_report *ret_report)
+                      ready_times *ret_times)
 {
-    serve_report report = {0};
-    int64_t begin = clock_mono_us();
+    ready_times times;
+    ready_begin(&times);
     server *sv = mem_calloc(1, sizeof *sv);
     if (!sv) return IG_ENOMEM;
     if (callbacks) sv->callbacks = *callbacks;
@@ -155,7 +161,7 @@ ig_status serve_start(const config *c, const serve_callbacks *callbacks, server 
         mem_free(sv);
         return s;
     }
-    s = start(sv, c, &report);
+    s = start(sv, c, &times);
     if (s != IG_OK) {
         char message[1024];
         snprintf(message, sizeof message, "%s", ig_error_message());
@@ -163,8 +169,7 @@ ig_status serve_start(const config *c, const serve_callbacks *callbacks, server 
         (void)closed; /* the first failure is the one to tell */
         return ig_fail(s, "%s", message);
     }
-    report.ready_us = clock_mono_us() - begin;
     *ret_server = sv;
-    *ret_report = report;
+    *ret_times = times;
     return IG_OK;
 }

@@ -8,6 +8,7 @@
 #define SERVER_SERVER_H
 #include <stdatomic.h>
 #include "audit/log.h"
+#include "base/progress.h"
 #include "base/thread.h"
 #include "ingot/lm.h"
 #include "server/config.h"
@@ -48,9 +49,10 @@ typedef struct served {
     char fingerprint[24]; /* system_fingerprint: "fp_" and 12 hex digits of root */
 } served;
 
-/* What the caller of serve_start wants to hear. */
+/* What the caller of serve_start wants to hear. Each may be NULL. */
 typedef struct serve_callbacks {
-    void (*hashing)(void *user, int64_t done, int64_t total); /* bytes verified */
+    void (*phase)(void *user, const char *what); /* "verifying": what begins now */
+    progress_fn progress;                        /* of the phase, in bytes */
     void (*log_dead)(
         void *user,
         const char *message); /* once; the caller should stop the server and exit with a failure */
@@ -81,4 +83,9 @@ typedef struct server {
     uint64_t n_recent;              /* ever put in */
     struct http *http;
 } server;
+
+static inline void server_phase(const server *sv, const char *what)
+{
+    if (sv->callbacks.phase) sv->callbacks.phase(sv->callbacks.user, what);
+}
 #endif

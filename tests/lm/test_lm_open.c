@@ -135,6 +135,49 @@ TEST(facts_tell_what_was_opened)
     ig_lm_close(NULL);
 }
 
+typedef struct seen {
+    int64_t n, done, total;
+    bool ordered; /* done grew with each call and stayed within total */
+} seen;
+
+static void on_touched(void *user, int64_t done, int64_t total)
+{
+    seen *s = user;
+    s->ordered = s->ordered && done > s->done && done <= total && (!s->n || total == s->total);
+    s->done = done;
+    s->total = total;
+    s->n++;
+}
+
+TEST(opening_takes_no_kv_memory_and_warming_up_tells_each_byte_that_it_touches)
+{
+    seen s = {.ordered = true};
+    ig_lm *lm = NULL;
+    ig_lm_facts f;
+    ig_counters before, opened, warm;
+    struct ig_weights_file file;
+    ig_memory_clear_cache();
+    ig_memory_counters(&before);
+    const ig_lm_options o = {.kv_tokens = 1 << 16, .progress = on_touched, .progress_user = &s};
+    assert_ok(ig_lm_open(dir, &o, &lm));
+    ig_lm_get_facts(lm, &f);
+    ig_memory_counters(&opened);
+    assert_true(opened.active_bytes - before.active_bytes < f.kv_pool_bytes / 4);
+    assert_int_equal(s.n, 0);
+    assert_ok(ig_lm_warm(lm));
+    ig_memory_counters(&warm);
+    assert_true(warm.active_bytes - opened.active_bytes >= f.kv_pool_bytes);
+    assert_ok(ig_lm_file_at(lm, 0, &file));
+    assert_true(s.ordered);
+    assert_int_equal(s.n, 1 + f.layers); /* one file, then the pages of each layer */
+    assert_int_equal(s.done, s.total);
+    assert_int_equal(s.total, file.n_bytes + f.kv_pool_bytes);
+    ig_lm_get_facts(lm, &f);
+    assert_true(f.times.text_us > 0 && f.times.bind_us > 0 && f.times.touch_us > 0);
+    assert_true(f.times.plan_us > 0);
+    ig_lm_close(lm);
+}
+
 TEST(a_weight_file_that_changes_is_noticed)
 {
     char other[TMP_PATH_N];
@@ -219,6 +262,7 @@ int main(void)
         CASE(files_that_are_missing_or_contradict_each_other_are_named),
         CASE(options_are_bounded),
         CASE(facts_tell_what_was_opened),
+        CASE(opening_takes_no_kv_memory_and_warming_up_tells_each_byte_that_it_touches),
         CASE(a_weight_file_that_changes_is_noticed),
         CASE(opening_and_warming_without_memory_leave_nothing),
         CASE(opening_with_failing_reads_leaves_nothing),

@@ -14,6 +14,7 @@
 #include "array/transform/arena.h"
 #include "array/transform/describe.h"
 #include "array/transform/touch.h"
+#include "base/clock.h"
 
 #define FIXED (-1)        /* not in the arena: an input, a constant, a state, or absent */
 #define FOREVER INT32_MAX /* last phase of what the caller reads after a replay */
@@ -271,7 +272,10 @@ static ig_status make_arena(arranger *r)
     n = 0;
     for (size_t v = 0; v < r->n_values; v++)
         if (r->values[v].root == v) r->values[v].offset = items[n++].offset;
-    return touch_new((size_t)r->plan->stats.arena_bytes, &r->plan->arena);
+    int64_t begin = clock_mono_us();
+    TRY(touch_new((size_t)r->plan->stats.arena_bytes, &r->plan->arena));
+    r->plan->stats.touch_us = clock_mono_us() - begin;
+    return IG_OK;
 }
 
 /* The operand of a with its address. */
