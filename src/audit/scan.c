@@ -169,8 +169,12 @@ static uint64_t signed_behind(scan *sc, const uint8_t *p, size_t n)
     return largest;
 }
 
+/* Whole blocks first: where data ends is not known everywhere, and zeros are then most of the
+ * segment. */
 static size_t last_nonzero(const uint8_t *p, size_t n)
 {
+    const size_t block = 4096;
+    while (n >= block && segment_all_zero(p + n - block, block)) n -= block;
     while (n > 0 && p[n - 1] == 0) n--;
     return n;
 }
@@ -249,25 +253,57 @@ static ig_status check_header(scan *sc, size_t i, const char *path, const uint8_
     return IG_OK;
 }
 
-static ig_status read_segment(const char *path, buf *ret_bytes)
+/* The bytes of a segment up to where data ends: a running log's last segment is mostly reserved
+ * space, which need not be read to know that it is zeros. */
+typedef struct segment_bytes {
+    uint8_t *p; /* owned */
+    size_t n;
+    size_t n_file; /* with the zeros that follow */
+} segment_bytes;
+
+static void segment_bytes_auto(segment_bytes *b) { mem_free(b->p); }
+
+static ig_status read_open_segment(int fd, const char *path, segment_bytes *ret_bytes)
 {
-    TRY(file_read(path, SEGMENT_MAX_BYTES, ret_bytes));
-    if (ret_bytes->n < SEGMENT_HEADER_N)
+    struct stat st;
+    int64_t end;
+    size_t got;
+    TRY(io_fstat(fd, &st, path));
+    if (!S_ISREG(st.st_mode)) return ig_fail(IG_EVERIFY, "%s: not a regular file", path);
+    if ((uint64_t)st.st_size > SEGMENT_MAX_BYTES)
+        return ig_fail(IG_ELIMIT, "%s: more than %zu bytes", path, SEGMENT_MAX_BYTES);
+    if ((size_t)st.st_size < SEGMENT_HEADER_N)
         return ig_fail(IG_EVERIFY, "%s: shorter than its header", path);
+    TRY(io_data_end(fd, (int64_t)st.st_size, &end, path));
+    size_t n = (size_t)end < SEGMENT_HEADER_N ? SEGMENT_HEADER_N : (size_t)end;
+    ret_bytes->p = mem_alloc(n);
+    if (!ret_bytes->p) return IG_ENOMEM;
+    TRY(io_pread(fd, ret_bytes->p, n, 0, &got, path));
+    if (got < n) return ig_fail(IG_EIO, "%s: became shorter while it was read", path);
+    ret_bytes->n = n;
+    ret_bytes->n_file = (size_t)st.st_size;
     return IG_OK;
+}
+
+static ig_status read_segment(const char *path, segment_bytes *ret_bytes)
+{
+    int fd;
+    TRY(io_open(path, O_RDONLY | O_NONBLOCK, 0, &fd)); /* a FIFO must not hang us */
+    ig_status s = read_open_segment(fd, path, ret_bytes);
+    io_close(fd);
+    return s;
 }
 
 static ig_status scan_segment(scan *sc, size_t i)
 {
-    AUTO(buf) path = {0}, bytes = {0};
+    AUTO(buf) path = {0};
+    AUTO(segment_bytes) bytes = {0};
     buf_init(&path, 0);
-    buf_init(&bytes, 0);
     TRY(store_segment_path(sc->s->dir, sc->firsts[i], &path));
     TRY(read_segment(path.data, &bytes));
-    const uint8_t *p = (const uint8_t *)bytes.data;
-    TRY(check_header(sc, i, path.data, p));
-    TRY(store_add_segment(sc->s, sc->firsts[i], bytes.n));
-    TRY(scan_records(sc, i, path.data, p, bytes.n));
+    TRY(check_header(sc, i, path.data, bytes.p));
+    TRY(store_add_segment(sc->s, sc->firsts[i], bytes.n_file));
+    TRY(scan_records(sc, i, path.data, bytes.p, bytes.n));
     sc->total = sc->total < sc->done ? sc->done : sc->total;
     return IG_OK;
 }

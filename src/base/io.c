@@ -113,6 +113,21 @@ ig_status io_pread(int fd, void *p, size_t n, int64_t offset, size_t *ret_n, con
     return read_full(fd, p, n, offset, ret_n, what);
 }
 
+ig_status io_data_end(int fd, int64_t n, int64_t *ret_end, const char *what)
+{
+    int err = fault_errno();
+    int64_t end = 0;
+    while (!err && end < n) {
+        off_t data = lseek(fd, (off_t)end, SEEK_DATA);
+        if (data < 0 && errno == ENXIO) break; /* nothing but holes from here */
+        off_t hole = data < 0 ? -1 : lseek(fd, data, SEEK_HOLE);
+        end = hole > (off_t)end ? (int64_t)hole : n; /* no answer: all may be data */
+    }
+    if (err) return refused(what, "examine", err);
+    *ret_end = end < n ? end : n;
+    return IG_OK;
+}
+
 /* The errno of the first failure, or 0. offset < 0: the file's own position */
 static int write_all(int fd, const void *p, size_t n, int64_t offset)
 {

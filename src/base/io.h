@@ -14,6 +14,9 @@ IG_MUST_USE ig_status io_pread(int fd, void *p, size_t n, int64_t offset, size_t
                                const char *what); /* both: ret_n < n only at end of file */
 IG_MUST_USE ig_status io_write(int fd, const void *p, size_t n, const char *what);
 IG_MUST_USE ig_status io_pwrite(int fd, const void *p, size_t n, int64_t offset, const char *what);
+/* Where data ends in the first n bytes of a file: what follows was reserved, never written, and
+ * reads as zeros. n where the file system cannot tell. */
+IG_MUST_USE ig_status io_data_end(int fd, int64_t n, int64_t *ret_end, const char *what);
 IG_MUST_USE ig_status io_fdatasync(int fd, const char *what);
 IG_MUST_USE ig_status io_fsync_dir(const char *dir);
 IG_MUST_USE ig_status io_rename(const char *from, const char *to);

@@ -52,6 +52,28 @@ TEST(writes_go_to_their_offset_and_reads_stop_at_the_end)
     assert_int_equal(io_pread(fd, got, 1, -1, &n, path), IG_EINVAL);
 }
 
+TEST(behind_the_end_of_data_there_is_nothing_but_zeros)
+{
+    enum { N = 1 << 20 };
+    static char bytes[N];
+    int64_t end;
+    size_t got;
+    assert_ok(io_fallocate(fd, N, path));
+    /* the first byte, one in the middle, the last but one */
+    for (int64_t at = 0; at < N; at += N / 2 - 1) {
+        assert_ok(io_pwrite(fd, "x", 1, at, path));
+        assert_ok(io_data_end(fd, N, &end, path));
+        assert_true(end > at && end <= N);
+        assert_ok(io_pread(fd, bytes, N, 0, &got, path));
+        assert_int_equal(got, N);
+        for (int64_t i = end; i < N; i++) assert_int_equal(bytes[i], 0);
+    }
+    assert_ok(io_data_end(fd, 5, &end, path));
+    assert_int_equal(end, 5);
+    assert_ok(io_data_end(fd, 0, &end, path));
+    assert_int_equal(end, 0);
+}
+
 TEST(names_change_and_go)
 {
     const char *other = tmp_path(dir, "other");
@@ -107,6 +129,7 @@ static ig_status every_call(int which)
     char c;
     int got = -1;
     bool existed;
+    int64_t end;
     struct stat st;
     ig_status s;
     switch (which) {
@@ -122,13 +145,14 @@ static ig_status every_call(int which)
     case 9: return io_fallocate(fd, 1, path);
     case 10: return io_rename(path, path);
     case 11: return io_mkdir(dir, 0700, &existed);
+    case 12: return io_data_end(fd, 1, &end, path);
     default: return io_unlink(path);
     }
 }
 
 TEST(every_call_counts_once_and_can_be_failed)
 {
-    for (int which = 0; which <= 12; which++) {
+    for (int which = 0; which <= 13; which++) {
         int64_t before = io_n_calls();
         io_fault_arm((io_fault){.n = 1, .err = EIO});
         assert_int_equal(every_call(which), IG_EIO);
@@ -143,6 +167,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_FILE(writes_go_to_their_offset_and_reads_stop_at_the_end),
+        WITH_FILE(behind_the_end_of_data_there_is_nothing_but_zeros),
         WITH_FILE(names_change_and_go),
         WITH_FILE(descriptors_are_not_inherited),
         WITH_FILE(the_nth_call_fails_with_the_given_error),
