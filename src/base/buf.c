@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include <stdio.h>
 #include <string.h>
+#include "base/str.h"
 
 #define FIRST_CAP 64
 
@@ -97,20 +98,34 @@ static char short_escape(unsigned char c)
     }
 }
 
+/* One byte that JSON cannot hold as it is. */
+static void put_escaped(buf *b, unsigned char c)
+{
+    char escape = short_escape(c);
+    if (escape)
+        buf_add(b, (char[]){'\\', escape}, 2);
+    else if (c < 0x20)
+        buf_printf(b, "\\u%04x", c);
+    else
+        buf_str(b, "\xEF\xBF\xBD"); /* not UTF-8: U+FFFD */
+}
+
 void buf_json_string(buf *b, const char *s, size_t n)
 {
     buf_char(b, '"');
     size_t plain = 0; /* start of the run that needs no escape */
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n;) {
         unsigned char c = (unsigned char)s[i];
-        if (c >= 0x20 && c != '"' && c != '\\') continue;
+        uint32_t unused;
+        size_t k =
+            c < 0x80 ? (c >= 0x20 && c != '"' && c != '\\') : utf8_decode(s + i, n - i, &unused);
+        if (k) {
+            i += k;
+            continue;
+        }
         buf_add(b, s + plain, i - plain);
-        plain = i + 1;
-        char escape = short_escape(c);
-        if (escape)
-            buf_add(b, (char[]){'\\', escape}, 2);
-        else
-            buf_printf(b, "\\u%04x", c);
+        put_escaped(b, c);
+        plain = ++i;
     }
     buf_add(b, s + plain, n - plain);
     buf_char(b, '"');

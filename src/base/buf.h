@@ -23,7 +23,8 @@ void buf_add(buf *b, const void *p, size_t n);
 void buf_str(buf *b, const char *s);
 void buf_char(buf *b, char c);
 IG_PRINTF(2, 3) void buf_printf(buf *b, const char *format, ...);
-/* With quotes; control characters, quote and backslash escaped; UTF-8 kept as it is. */
+/* With quotes; control characters, quote and backslash escaped; UTF-8 kept as it is, a byte that is
+ * none becomes U+FFFD. */
 void buf_json_string(buf *b, const char *s, size_t n);
 void buf_base64(buf *b, const void *p, size_t n); /* RFC 4648 standard, padded */
 void buf_hex(buf *b, const void *p, size_t n);    /* lower case */

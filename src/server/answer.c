@@ -168,22 +168,11 @@ void answer_body(const request *r, str proof, buf *out)
 static void token_part(const request *r, int32_t id, float logprob, buf *out)
 {
     char bytes[512];
-    size_t n = 0, shown = 0;
+    size_t n = 0;
     if (ig_lm_token_bytes(r->sv->model.lm, id, bytes, sizeof bytes, &n) != IG_OK) n = 0;
     if (n >= sizeof bytes) n = sizeof bytes - 1;
-    AUTO(buf) text = {0};
-    buf_init(&text, 4 * sizeof bytes);
-    while (shown < n) {
-        uint32_t cp;
-        size_t k = utf8_decode(bytes + shown, n - shown, &cp);
-        if (k)
-            buf_add(&text, bytes + shown, k);
-        else
-            buf_str(&text, "\xef\xbf\xbd");
-        shown += k ? k : 1;
-    }
     buf_str(out, "\"token\":");
-    buf_json_string(out, text.data ? text.data : "", text.n);
+    buf_json_string(out, bytes, n);
     buf_printf(out, ",\"logprob\":%.9g,\"bytes\":[", (double)logprob);
     for (size_t i = 0; i < n; i++) buf_printf(out, "%s%d", i ? "," : "", (unsigned char)bytes[i]);
     buf_char(out, ']');

@@ -312,6 +312,8 @@ static ig_status tokenizer_config(const gguf *g, buf *b)
     add_token(b, g, "pad_token", "tokenizer.ggml.padding_token_id");
     if (gguf_find(g, "tokenizer.chat_template")) {
         TRY(gguf_get_str(g, "tokenizer.chat_template", &chat));
+        if (!utf8_valid(chat.p, chat.n))
+            return ig_fail(IG_EFORMAT, "%s: key tokenizer.chat_template: not UTF-8", g->path);
         buf_str(b, ",\"chat_template\":");
         buf_json_string(b, chat.p, chat.n);
     }

@@ -2,6 +2,7 @@
 #include "support/test.h"
 #include "support/walk.h"
 #include "base/buf.h"
+#include "base/str.h"
 
 static const char *text_of(buf *b) { return b->data ? b->data : ""; }
 
@@ -75,6 +76,20 @@ TEST(json_strings_escape_what_json_cannot_hold)
     assert_string_equal(text_of(&b), "\"a\\\"\\\\\\n\\t\\u0001\\u001f\x7F\\u0000\xC3\xA9\"");
 }
 
+/* A message that was cut to its buffer, a URL: whatever goes in, strict readers take what comes
+ * out. */
+TEST(json_strings_replace_what_is_not_utf8)
+{
+    AUTO(buf) b;
+    buf_init(&b, 100);
+    buf_json_string(&b, "\xFFx\xC3(\xED\xA0\x80\xF0\x9F\x98", 10);
+    assert_ok(buf_status(&b));
+    assert_true(utf8_valid(b.data, b.n));
+    assert_string_equal(text_of(&b),
+                        "\"\xEF\xBF\xBDx\xEF\xBF\xBD(\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD"
+                        "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\"");
+}
+
 TEST(base64_matches_the_rfc)
 {
     static const char *const pairs[][2] = {{"", ""},
@@ -129,6 +144,7 @@ int main(void)
         CASE(no_limit_means_size_max_and_does_not_wrap),
         CASE(taking_hands_over_and_leaves_an_empty_buffer),
         CASE(json_strings_escape_what_json_cannot_hold),
+        CASE(json_strings_replace_what_is_not_utf8),
         CASE(base64_matches_the_rfc),
         CASE(hex_is_lower_case),
         CASE(any_allocation_may_fail),
