@@ -32,27 +32,29 @@ static ig_status read_line(const char *path, int line, const char *text, key_lis
     return IG_OK;
 }
 
+static ig_status read_lines(const char *path, char *text, key_list *l)
+{
+    int line = 1;
+    for (char *next; text; text = next, line++) {
+        next = strchr(text, '\n');
+        if (next) *next++ = 0;
+        if (l->n == KEYS_MAX) return ig_fail(IG_ELIMIT, "%s: more than %d keys", path, KEYS_MAX);
+        TRY(read_line(path, line, text, l));
+    }
+    return l->n ? IG_OK : ig_fail(IG_EFORMAT, "%s: no key in it", path);
+}
+
 ig_status keys_read(const char *path, key_list *ret_list)
 {
     AUTO(buf) text = {0};
-    key_list l = {0};
-    char *save = NULL;
-    int number = 1;
     TRY(file_read(path, MAX_FILE, &text));
-    l.k = mem_calloc(KEYS_MAX + 1, sizeof *l.k);
+    if (memchr(text.data, 0, text.n)) return ig_fail(IG_EFORMAT, "%s: a zero byte in it", path);
+    key_list l = {.k = mem_calloc(KEYS_MAX + 1, sizeof *l.k)};
     if (!l.k) return IG_ENOMEM;
-    for (char *line = text.data ? strtok_r(text.data, "\n", &save) : NULL; line;
-         line = strtok_r(NULL, "\n", &save), number++) {
-        ig_status s = l.n < KEYS_MAX ? read_line(path, number, line, &l)
-                                     : ig_fail(IG_ELIMIT, "%s: more than %d keys", path, KEYS_MAX);
-        if (s != IG_OK) {
-            keys_done(&l);
-            return s;
-        }
-    }
-    if (!l.n) {
+    ig_status s = read_lines(path, text.data, &l);
+    if (s != IG_OK) {
         keys_done(&l);
-        return ig_fail(IG_EFORMAT, "%s: no key in it", path);
+        return s;
     }
     *ret_list = l;
     return IG_OK;
