@@ -33,24 +33,26 @@ static size_t may_begin_stop(const request *r, const buf *held)
     return keep;
 }
 
-/* The first n bytes of the held text leave. */
-static void release(request *r, int i, size_t n, str logprobs)
+/* The first n bytes of the held text leave. On failure none of them has: what the client gets and
+ * what `out` commits to never differ. */
+static ig_status release(request *r, int i, size_t n, str logprobs)
 {
     choice *c = &r->choice[i];
     str text = {c->held.data ? c->held.data : "", n};
-    if (!n && !logprobs.n) return;
+    AUTO(buf) chunk = {0};
+    buf_init(&chunk, (size_t)64 << 20);
+    if (!n && !logprobs.n) return IG_OK;
+    if (r->api.stream) answer_text_chunk(r, i, text, logprobs, &chunk);
+    TRY(buf_status(&chunk));
     buf_add(&c->text, text.p, n);
-    if (r->api.stream) {
-        AUTO(buf) chunk = {0};
-        buf_init(&chunk, (size_t)64 << 20);
-        answer_text_chunk(r, i, text, logprobs, &chunk);
-        request_write(r, chunk.data, chunk.n);
-    }
+    TRY(buf_status(&c->text));
+    if (r->api.stream) request_write(r, chunk.data, chunk.n);
     stage_count(&r->sv->stage[STAGE_DELIVER].units, (int64_t)n);
     if (n) {
         memmove(c->held.data, c->held.data + n, c->held.n - n);
         c->held.n -= n;
     }
+    return IG_OK;
 }
 
 static ig_status take_token(request *r, int i, const ig_lm_result *result, buf *entry)
@@ -62,7 +64,9 @@ static ig_status take_token(request *r, int i, const ig_lm_result *result, buf *
         sha256_add(&c->trace, result->logits, (size_t)r->sv->model.facts.vocab * sizeof(float));
     if (r->api.logprobs) {
         answer_logprob(r, result, !r->api.stream && c->logprobs.n, entry);
+        TRY(buf_status(entry));
         if (!r->api.stream) buf_add(&c->logprobs, entry->data, entry->n);
+        TRY(buf_status(&c->logprobs));
     }
     if (ig_lm_is_stop(r->sv->model.lm, result->token)) return IG_OK;
     TRY(ig_lm_stream_push(c->stream, result->token, &text, &n));
@@ -70,44 +74,47 @@ static ig_status take_token(request *r, int i, const ig_lm_result *result, buf *
     return buf_status(&c->held);
 }
 
-bool stage_deliver(server *sv, request *r, int i, const ig_lm_result *result, api_error *ret_error)
+static ig_status deliver(request *r, int i, const ig_lm_result *result)
 {
     choice *c = &r->choice[i];
     AUTO(buf) entry = {0};
     buf_init(&entry, (size_t)1 << 20);
-    stage_count(&sv->stage[STAGE_DELIVER].n_in, 1);
-    if (take_token(r, i, result, &entry) != IG_OK) {
-        api_error_set(ret_error, 500, "server_error", "internal_error", NULL, "%s",
-                      ig_error_message());
-        return false;
-    }
+    TRY(take_token(r, i, result, &entry));
     str logprobs = {entry.data ? entry.data : "", r->api.stream ? entry.n : 0};
     int64_t stop = find_stop(r, &c->held);
-    if (stop >= 0) {
-        release(r, i, (size_t)stop, logprobs);
-        buf_clear(&c->held);
-        c->finish = IG_LM_STOP;
-        return true;
+    if (stop < 0) {
+        TRY(release(r, i, c->held.n - may_begin_stop(r, &c->held), logprobs));
+        c->finish = result->finish;
+        return IG_OK;
     }
-    release(r, i, c->held.n - may_begin_stop(r, &c->held), logprobs);
-    c->finish = result->finish;
-    return true;
+    TRY(release(r, i, (size_t)stop, logprobs));
+    buf_clear(&c->held);
+    c->cut = true;
+    c->finish = IG_LM_STOP;
+    return IG_OK;
 }
 
-void stage_deliver_rest(request *r, int i)
+bool stage_deliver(server *sv, request *r, int i, const ig_lm_result *result, api_error *ret_error)
+{
+    stage_count(&sv->stage[STAGE_DELIVER].n_in, 1);
+    if (deliver(r, i, result) == IG_OK) return true;
+    api_error_set(ret_error, 500, "server_error", "internal_error", NULL, "%s", ig_error_message());
+    return false;
+}
+
+ig_status stage_deliver_rest(request *r, int i)
 {
     choice *c = &r->choice[i];
     const char *text;
     size_t n;
-    str none = {"", 0};
-    bool by_stop_string = c->finish == IG_LM_STOP && !c->held.n;
-    if (c->stream && ig_lm_stream_flush(c->stream, &text, &n) == IG_OK && !by_stop_string) {
-        buf_add(&c->held, text, n);
-        int64_t stop = find_stop(r, &c->held);
-        if (stop >= 0) {
-            c->finish = IG_LM_STOP;
-            c->held.n = (size_t)stop;
-        }
+    if (c->cut || !c->stream) return IG_OK;
+    TRY(ig_lm_stream_flush(c->stream, &text, &n));
+    buf_add(&c->held, text, n);
+    TRY(buf_status(&c->held));
+    int64_t stop = find_stop(r, &c->held);
+    if (stop >= 0) {
+        c->finish = IG_LM_STOP;
+        c->held.n = (size_t)stop;
     }
-    release(r, i, c->held.n, none);
+    return release(r, i, c->held.n, (str){"", 0});
 }

@@ -122,41 +122,39 @@ static void last_chunks(request *r, str proof, buf *out)
     buf_str(out, "data: [DONE]\n\n");
 }
 
-static void answer_error(request *r)
+/* The whole answer, or the end of a stream. A receipt that cannot be made, or memory that is not
+ * there, turns it into an error. */
+static void put_answer(request *r, buf *out)
 {
-    AUTO(buf) out = {0};
-    buf_init(&out, (size_t)1 << 16);
-    if (r->started && r->stream) {
-        answer_error_chunk(&r->error, &out);
+    AUTO(buf) proof = {0};
+    buf_init(&proof, RECEIPT_MAX);
+    if (!r->recorded) {
+        api_error_set(&r->error, 500, "server_error", "audit_log_unavailable", NULL,
+                      "the completion could not be recorded, so the answer is withheld");
+    } else if (make_receipt(r, &proof) != IG_OK) {
+        api_error_set(&r->error, 500, "server_error", "receipt_unavailable", NULL,
+                      "the receipt could not be written: %s", ig_error_message());
     } else {
-        api_error_body(&r->error, &out);
-        request_start(r, r->error.http, false);
+        str text = {proof.data, proof.n};
+        r->api.stream ? last_chunks(r, text, out) : answer_body(r, text, out);
+        if (buf_status(out) == IG_OK) return;
+        api_error_set(&r->error, 500, "server_error", "internal_error", NULL,
+                      "the answer could not be put together: %s", ig_error_message());
     }
-    request_write(r, out.data, out.n);
+    buf_clear(out);
 }
 
 void stage_record_answer(server *sv, request *r)
 {
-    AUTO(buf) out = {0}, proof = {0};
-    buf_init(&out, (size_t)512 << 20);
-    buf_init(&proof, RECEIPT_MAX);
-    if (r->outcome == OUTCOME_OK && !r->recorded)
-        api_error_set(&r->error, 500, "server_error", "audit_log_unavailable", NULL,
-                      "the completion could not be recorded, so the answer is withheld");
-    else if (r->outcome == OUTCOME_OK && make_receipt(r, &proof) != IG_OK)
-        api_error_set(&r->error, 500, "server_error", "receipt_unavailable", NULL,
-                      "the receipt could not be written: %s", ig_error_message());
-    if (r->error.http) {
-        answer_error(r);
-    } else if (r->outcome == OUTCOME_OK && r->api.stream) {
-        last_chunks(r, (str){proof.data, proof.n}, &out);
-        request_write(r, out.data, out.n);
-    } else if (r->outcome == OUTCOME_OK) {
-        answer_body(r, (str){proof.data, proof.n}, &out);
-        request_start(r, 200, false);
-        request_write(r, out.data, out.n);
-    }
+    AUTO(buf) out = {0};
+    bool stream = r->started && r->stream;
+    buf_init(&out, REQUEST_MAX_BODY);
+    if (r->outcome == OUTCOME_OK) put_answer(r, &out);
+    if (r->error.http)
+        stream ? answer_error_chunk(&r->error, &out) : api_error_body(&r->error, &out);
+    if (!stream && (r->error.http || r->outcome == OUTCOME_OK))
+        request_start(r, r->error.http ? r->error.http : 200, false);
+    request_finish(r, out.data, out.n);
     stage_count(&sv->stage[STAGE_RECORD].n_out, 1);
-    stage_count(&sv->stage[STAGE_RECORD].us, clock_mono_us() - r->t_end);
-    request_end(r);
+    if (r->t_end) stage_count(&sv->stage[STAGE_RECORD].us, clock_mono_us() - r->t_end);
 }

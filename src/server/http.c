@@ -11,31 +11,30 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
+#include "base/clock.h"
+#include "base/io.h"
 #include "server/limits.h"
 #include "server/pipeline.h"
 
 #define MAX_CONNECTIONS 1024
 #define IDLE_SECONDS 120
 #define READ_BLOCK 16384
+#define FLUSH_US 5000000 /* how long a stop waits for clients to take their last bytes */
 
 struct http {
     server *sv;
     struct MHD_Daemon *daemon;
     int fd; /* listening socket */
     int port;
-    char unix_path[108];
+    char unix_path[108]; /* "" until it is bound */
+    atomic_int n_busy;   /* exchanges with a request that are not through */
 };
 
-typedef struct exchange {
-    server *sv;
-    buf body;
-    bool too_large;
-    bool handled;
-    request *r; /* the connection's reference; NULL for routes that answer at once */
-} exchange;
-
+typedef struct exchange exchange;
 typedef enum MHD_Result mhd_result;
 typedef mhd_result (*route_fn)(server *sv, struct MHD_Connection *c, exchange *x, const char *rest);
 typedef struct route {
@@ -43,6 +42,16 @@ typedef struct route {
     bool prefix, open;
     route_fn fn;
 } route; /* open: needs no key */
+
+struct exchange {
+    http *h;
+    const route *route; /* NULL: there is none */
+    api_key *key;       /* NULL without keys */
+    api_error refusal;  /* what head or length decide before the route; http 0: nothing */
+    buf body;
+    bool handled;
+    request *r; /* the connection's reference; NULL for routes that answer at once */
+};
 
 /* --- answers at once */
 static mhd_result send_text(struct MHD_Connection *c, int status, const char *type,
@@ -189,7 +198,15 @@ static mhd_result start_stream(struct MHD_Connection *c, request *r)
 /* A body is sent when it is whole: its length is known then. */
 static mhd_result send_body(struct MHD_Connection *c, request *r)
 {
+    static const api_error no_memory = {.http = 500,
+                                        .type = "server_error",
+                                        .code = "internal_error",
+                                        .message = "no memory for the answer"};
     lock_take(&r->lock);
+    if (r->out.status != IG_OK) {
+        lock_drop(&r->lock);
+        return send_error(c, &no_memory);
+    }
     struct MHD_Response *p = MHD_create_response_from_buffer(
         r->out.n, r->out.data ? r->out.data : (char *)"", MHD_RESPMEM_MUST_COPY);
     int status = r->http;
@@ -204,17 +221,21 @@ static mhd_result send_body(struct MHD_Connection *c, request *r)
     return result;
 }
 
-/* Called when the connection is new to the pipeline, and again each time it was resumed. */
+/* Called when the connection is new to the pipeline, and again each time it was resumed. A request
+ * that ended without an answer (its client hung up) closes the connection: suspended once more it
+ * would never be woken. */
 static mhd_result go_on(struct MHD_Connection *c, request *r)
 {
     lock_take(&r->lock);
-    bool stream = r->started && r->stream, whole = r->started && !r->stream && r->ended;
-    if (!stream && !whole) {
+    bool stream = r->started && r->stream, over = r->ended, started = r->started;
+    if (!stream && !over) {
         r->suspended = true;
         MHD_suspend_connection(c);
     }
     lock_drop(&r->lock);
-    return stream ? start_stream(c, r) : whole ? send_body(c, r) : MHD_YES;
+    if (stream) return start_stream(c, r);
+    if (!over) return MHD_YES;
+    return started ? send_body(c, r) : MHD_NO;
 }
 
 static mhd_result post(server *sv, struct MHD_Connection *c, exchange *x, api_kind kind)
@@ -222,20 +243,19 @@ static mhd_result post(server *sv, struct MHD_Connection *c, exchange *x, api_ki
     const char *api = kind == API_CHAT ? "chat" : "completions";
     api_error e;
     api_request parsed;
-    api_key *key =
-        keys_find(&sv->keys, MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Authorization"));
     if (!api_parse(kind, (str){x->body.data ? x->body.data : "", x->body.n}, sv->model.facts.vocab,
                    &parsed, &e))
-        return refuse(sv, c, api, key, &e);
+        return refuse(sv, c, api, x->key, &e);
     if (request_new(sv, kind, &x->body, &x->r) != IG_OK) {
         api_request_done(&parsed);
         api_error_set(&e, 500, "server_error", "internal_error", NULL, "%s", ig_error_message());
-        return refuse(sv, c, api, key, &e);
+        return refuse(sv, c, api, x->key, &e);
     }
+    atomic_fetch_add(&x->h->n_busy, 1);
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
     x->r->api = parsed;
-    x->r->key = key;
+    x->r->key = x->key;
     x->r->conn = c;
     x->r->fd = info ? info->connect_fd : -1;
     if (!pipeline_submit(sv, x->r, &e)) return send_error(c, &e);
@@ -266,38 +286,58 @@ static const route routes[] = {
     {"POST", "/v1/completions", false, false, post_completions},
 };
 
-static mhd_result dispatch(server *sv, struct MHD_Connection *c, exchange *x, const char *method,
-                           const char *url)
+/* The route of a method and URL; NULL: none, and *ret_known says whether another method has one. */
+static const route *find_route(const char *method, const char *url, bool *ret_known)
 {
-    bool known = false;
-    api_error e;
-    const char *head_as_get = strcmp(method, "HEAD") ? method : "GET";
+    const char *wanted = strcmp(method, "HEAD") ? method : "GET";
+    *ret_known = false;
     for (size_t i = 0; i < N_ELEM(routes); i++) {
         const route *t = &routes[i];
         size_t n = strlen(t->path);
         if (t->prefix ? strncmp(url, t->path, n) || !url[n] : strcmp(url, t->path)) continue;
-        known = true;
-        if (strcmp(head_as_get, t->method)) continue;
-        if (!t->open && sv->keys.n &&
-            !keys_find(&sv->keys,
-                       MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Authorization"))) {
-            api_error_set(&e, 401, "invalid_request_error", "invalid_api_key", NULL,
-                          "a valid API key is needed: Authorization: Bearer KEY");
-            return refuse(sv, c, "other", NULL, &e);
-        }
-        if (x->too_large) {
-            api_error_set(&e, 413, "invalid_request_error", "request_too_large", NULL,
-                          "the body is larger than %lld bytes",
-                          (long long)sv->config.number[SET_max_body]);
-            return refuse(sv, c, "other", NULL, &e);
-        }
-        return t->fn(sv, c, x, url + n);
+        *ret_known = true;
+        if (!strcmp(wanted, t->method)) return t;
     }
-    api_error_set(&e, known ? 405 : 404, "invalid_request_error",
-                  known ? "method_not_allowed" : "not_found", NULL,
-                  known ? "%s is not possible on %.100s" : "%s %.100s: there is nothing here",
-                  method, url);
-    return send_error(c, &e);
+    return NULL;
+}
+
+/* What the head alone decides, so that no byte of a body is kept for a client without a key. */
+static void read_head(exchange *x, struct MHD_Connection *c, const char *method, const char *url)
+{
+    server *sv = x->h->sv;
+    bool known;
+    x->route = find_route(method, url, &known);
+    if (!x->route) {
+        api_error_set(&x->refusal, known ? 405 : 404, "invalid_request_error",
+                      known ? "method_not_allowed" : "not_found", NULL,
+                      known ? "%s is not possible on %.100s" : "%s %.100s: there is nothing here",
+                      method, url);
+        return;
+    }
+    if (x->route->open || !sv->keys.n) return;
+    x->key = keys_find(&sv->keys, MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Authorization"));
+    if (!x->key)
+        api_error_set(&x->refusal, 401, "invalid_request_error", "invalid_api_key", NULL,
+                      "a valid API key is needed: Authorization: Bearer KEY");
+}
+
+static void take_body(exchange *x, const char *data, size_t n)
+{
+    if (x->refusal.http) return;
+    buf_add(&x->body, data, n);
+    if (x->body.status == IG_OK) return;
+    api_error_set(&x->refusal, 413, "invalid_request_error", "request_too_large", NULL,
+                  "the body is larger than %lld bytes",
+                  (long long)x->h->sv->config.number[SET_max_body]);
+    buf_done(&x->body);
+}
+
+static mhd_result dispatch(exchange *x, struct MHD_Connection *c, const char *url)
+{
+    server *sv = x->h->sv;
+    if (!x->refusal.http) return x->route->fn(sv, c, x, url + strlen(x->route->path));
+    if (!x->route) return send_error(c, &x->refusal);
+    return refuse(sv, c, "other", x->key, &x->refusal);
 }
 
 /* --- libmicrohttpd's callbacks */
@@ -308,52 +348,71 @@ static mhd_result on_access(void *user, struct MHD_Connection *c, const char *ur
     http *h = user;
     exchange *x = *state;
     (void)version;
+    ig_error_clear();
     if (!x) {
         *state = x = mem_calloc(1, sizeof *x);
         if (!x) return MHD_NO;
-        x->sv = h->sv;
+        x->h = h;
         buf_init(&x->body, (size_t)h->sv->config.number[SET_max_body]);
+        read_head(x, c, method, url);
         return MHD_YES;
     }
     if (*n_data) {
-        if (!x->too_large) buf_add(&x->body, data, *n_data);
-        if (x->body.status != IG_OK) {
-            x->too_large = true;
-            buf_done(&x->body);
-        }
+        take_body(x, data, *n_data);
         *n_data = 0;
         return MHD_YES;
     }
-    ig_error_clear();
     if (x->handled) return x->r ? go_on(c, x->r) : MHD_NO;
     x->handled = true;
-    return dispatch(h->sv, c, x, method, url);
+    return dispatch(x, c, url);
 }
 
 static void on_completed(void *user, struct MHD_Connection *c, void **state,
                          enum MHD_RequestTerminationCode why)
 {
+    http *h = user;
     exchange *x = *state;
-    (void)user, (void)c, (void)why;
+    (void)c, (void)why;
     if (!x) return;
-    if (x->r) pipeline_disconnected(x->r);
+    if (x->r) {
+        pipeline_disconnected(x->r);
+        atomic_fetch_sub(&h->n_busy, 1);
+    }
     buf_done(&x->body);
     mem_free(x);
     *state = NULL;
 }
 
 /* --- listening */
+/* A socket that nobody listens on is what a killed server leaves. Anything else stays: another
+ * server's socket, and whatever file a mistyped path names. */
+static ig_status drop_stale_socket(const struct sockaddr_un *a)
+{
+    struct stat st;
+    if (lstat(a->sun_path, &st)) return IG_OK;
+    if (!S_ISSOCK(st.st_mode))
+        return ig_fail(IG_EINVAL, "listen: unix:%s: exists and is no socket", a->sun_path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    bool stale =
+        fd >= 0 && connect(fd, (const struct sockaddr *)a, sizeof *a) && errno == ECONNREFUSED;
+    io_close(fd);
+    if (!stale)
+        return ig_fail(IG_EINVAL, "listen: unix:%s: another server listens there", a->sun_path);
+    return io_unlink(a->sun_path);
+}
+
 static ig_status listen_unix(http *h, const char *path)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof a.sun_path)
         return ig_fail(IG_EINVAL, "listen: %s is too long for a Unix socket", path);
     memcpy(a.sun_path, path, strlen(path) + 1);
-    memcpy(h->unix_path, path, strlen(path) + 1);
-    unlink(path);
+    TRY(drop_stale_socket(&a));
     h->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (h->fd < 0 || bind(h->fd, (struct sockaddr *)&a, sizeof a) || listen(h->fd, 128))
+    if (h->fd < 0 || bind(h->fd, (struct sockaddr *)&a, sizeof a))
         return ig_fail(IG_EIO, "listen: unix:%s: %s", path, strerror(errno));
+    memcpy(h->unix_path, path, strlen(path) + 1);
+    if (listen(h->fd, 128)) return ig_fail(IG_EIO, "listen: unix:%s: %s", path, strerror(errno));
     return IG_OK;
 }
 
@@ -437,7 +496,10 @@ void http_stop_listening(http *h)
 
 void http_stop(http *h)
 {
+    struct timespec pause = {0, 2000000};
+    int64_t end = clock_mono_us() + FLUSH_US;
     if (!h) return;
+    while (atomic_load(&h->n_busy) && clock_mono_us() < end) nanosleep(&pause, NULL);
     if (h->daemon) MHD_stop_daemon(h->daemon);
     if (h->fd >= 0) close(h->fd);
     if (*h->unix_path) unlink(h->unix_path);

@@ -37,10 +37,10 @@ typedef struct engine {
 } engine;
 
 /* --- the list of open requests */
-static bool open_add(server *sv, request *r)
+static bool open_add(server *sv, request *r, api_error *ret_error)
 {
     lock_take(&sv->lock);
-    bool room = sv->n_open < sv->cap_open;
+    bool room = stage_admit_room(sv, ret_error);
     if (room) sv->open[sv->n_open++] = r;
     lock_drop(&sv->lock);
     return room;
@@ -88,12 +88,14 @@ static void finish(request *r)
     request_drop(r);
 }
 
-static void log_failed(server *sv)
+void pipeline_log_lost(server *sv, const char *why)
 {
     lock_take(&sv->lock);
-    if (!*sv->dead) snprintf(sv->dead, sizeof sv->dead, "%s", ig_error_message());
-    if (!*sv->dead) snprintf(sv->dead, sizeof sv->dead, "a write failed");
+    bool first = !*sv->dead;
+    if (first) snprintf(sv->dead, sizeof sv->dead, "%s", *why ? why : "a write failed");
     lock_drop(&sv->lock);
+    atomic_store(&sv->log_lost, true);
+    if (first && sv->callbacks.log_dead) sv->callbacks.log_dead(sv->callbacks.user, why);
 }
 
 /* --- stage 9, first half: the done event */
@@ -101,13 +103,12 @@ static void on_done(void *user, ig_status status, const audit_ref *ref)
 {
     request *r = user;
     r->recorded = status == IG_OK;
-    if (status == IG_OK)
-        r->done = *ref;
-    else
-        log_failed(r->sv);
+    if (status == IG_OK) r->done = *ref;
     queue_push(&r->sv->text, r);
 }
 
+/* A done that cannot be made (memory) ends admissions as a dead log does: from then on this session
+ * has an admit without its done, which only the next start can close. */
 static void record(request *r)
 {
     event *e = mem_alloc(sizeof *e);
@@ -116,7 +117,7 @@ static void record(request *r)
     if (s == IG_OK) s = audit_done_async(r->token, e, on_done, r);
     mem_free(e);
     if (s == IG_OK) return;
-    log_failed(r->sv);
+    pipeline_log_lost(r->sv, ig_error_message());
     queue_push(&r->sv->text, r);
 }
 
@@ -133,7 +134,7 @@ static void on_admitted(void *user, ig_status status, audit_token *token)
     request *r = user;
     r->token = token;
     if (status != IG_OK) {
-        log_failed(r->sv);
+        r->outcome = OUTCOME_ERROR;
         api_error_set(&r->error, 503, "server_error", "audit_log_unavailable", NULL,
                       "the request could not be recorded, so it was not computed");
     }
@@ -141,13 +142,14 @@ static void on_admitted(void *user, ig_status status, audit_token *token)
     queue_push(&r->sv->text, r);
 }
 
-/* A refusal that cannot be recorded is still a refusal; nothing waits for it. */
+/* Nothing waits for it. */
 static void on_denied(void *user, ig_status status, const audit_ref *ref)
 {
-    (void)ref;
-    if (status != IG_OK) log_failed(user);
+    (void)user, (void)status, (void)ref;
 }
 
+/* A refusal that cannot be recorded, for want of room or memory, is still a refusal: it computes
+ * nothing and is no reason to end the log. */
 void pipeline_denied(server *sv, const char *api, const api_key *key, const api_error *error)
 {
     event *e = mem_alloc(sizeof *e);
@@ -159,7 +161,7 @@ void pipeline_denied(server *sv, const char *api, const api_key *key, const api_
     event_int(e, EV_DENIED_HTTP, error->http);
     event_str(e, EV_DENIED_ERR, error->code);
     event_int(e, EV_DENIED_N, 1);
-    if (audit_append_async(sv->log, e, on_denied, sv) != IG_OK) log_failed(sv);
+    if (audit_append_async(sv->log, e, on_denied, NULL) != IG_OK) ig_error_clear();
     mem_free(e);
 }
 
@@ -193,11 +195,8 @@ bool pipeline_submit(server *sv, request *r, api_error *ret_error)
     bool ok = stage_admit(sv, r, ret_error);
     if (ok) {
         request_hold(r);
-        ok = open_add(sv, r);
-        if (!ok)
-            api_error_set(ret_error, 429, "rate_limit_error", "queue_full", NULL,
-                          "the queue is full: try again in a few seconds");
-        else if (admit(sv, r) != IG_OK) {
+        ok = open_add(sv, r, ret_error);
+        if (ok && admit(sv, r) != IG_OK) {
             ok = false;
             api_error_set(ret_error, 503, "server_error", "audit_log_unavailable", NULL,
                           "the request could not be recorded: %s", ig_error_message());
@@ -231,6 +230,7 @@ static void open_stream(request *r)
     buf_init(&out, (size_t)1 << 16);
     request_start(r, 200, true);
     for (int i = 0; i < r->api.n; i++) answer_open_chunk(r, i, &out);
+    if (out.status != IG_OK) atomic_store(&r->gone, true);
     request_write(r, out.data, out.n);
 }
 
@@ -264,24 +264,37 @@ static void *text_main(void *arg)
 }
 
 /* --- engine */
+static void no_memory(request *r)
+{
+    if (r->error.http) return;
+    api_error_set(&r->error, 500, "server_error", "internal_error", NULL,
+                  "no memory to finish the answer");
+}
+
 /* Takes the tokens out of a choice's session and frees its pages. */
 static void close_choice(request *r, int i)
 {
     choice *c = &r->choice[i];
     if (!c->session) return;
     const int32_t *ids = ig_lm_session_output(c->session, &c->n_ids);
-    c->ids = mem_dup(ids, (size_t)(c->n_ids ? c->n_ids : 1) * sizeof *ids);
+    c->ids = mem_alloc((size_t)(c->n_ids ? c->n_ids : 1) * sizeof *ids);
+    if (c->ids)
+        memcpy(c->ids, ids, (size_t)c->n_ids * sizeof *ids);
+    else
+        no_memory(r);
     if (!c->ids) c->n_ids = 0;
     if (r->sv->config.number[SET_trace_logits]) sha256_final(&c->trace, c->trace_digest);
     ig_lm_session_free(c->session);
     c->session = NULL;
-    stage_deliver_rest(r, i);
+    if (stage_deliver_rest(r, i) != IG_OK) no_memory(r);
 }
 
+/* An error that closing brings out wins over an answer that was fine until then: what done commits
+ * to must be what the client has. */
 static void end_request(engine *g, request *r, outcome o)
 {
-    r->outcome = o;
     for (int i = 0; i < r->api.n; i++) close_choice(r, i);
+    r->outcome = o == OUTCOME_OK && r->error.http ? OUTCOME_ERROR : o;
     for (int32_t i = 0; i < g->n_running; i++)
         if (g->running[i] == r) {
             memmove(&g->running[i], &g->running[i + 1],
@@ -298,18 +311,26 @@ static bool all_over(const request *r)
     return true;
 }
 
-static outcome interrupted(const request *r)
+/* Why an open request may not go on, with the error that its client gets; OUTCOME_OK: it may. */
+static outcome interrupted(request *r)
 {
-    return atomic_load(&r->gone)   ? OUTCOME_CANCELLED
-           : atomic_load(&r->late) ? OUTCOME_TIMEOUT
-                                   : OUTCOME_OK;
-}
-
-static void time_out(request *r)
-{
-    api_error_set(&r->error, 504, "server_error", "timeout", NULL,
-                  "the request ran longer than %lld seconds",
-                  (long long)r->sv->config.number[SET_deadline]);
+    server *sv = r->sv;
+    if (atomic_load(&r->gone)) return OUTCOME_CANCELLED;
+    if (atomic_load(&r->late)) {
+        api_error_set(&r->error, 504, "server_error", "timeout", NULL,
+                      "the request ran longer than %lld seconds",
+                      (long long)sv->config.number[SET_deadline]);
+        return OUTCOME_TIMEOUT;
+    }
+    if (atomic_load(&sv->log_lost))
+        api_error_set(&r->error, 503, "server_error", "audit_log_unavailable", NULL,
+                      "the audit log cannot be written, so the answer ends here");
+    else if (atomic_load(&sv->cut))
+        api_error_set(&r->error, 503, "server_error", "shutting_down", NULL,
+                      "the server is shutting down: ask another one");
+    else
+        return OUTCOME_OK;
+    return OUTCOME_ERROR;
 }
 
 static void drop_waiting(engine *g, int32_t i)
@@ -321,16 +342,15 @@ static void drop_interrupted(engine *g)
 {
     for (int32_t i = g->n_waiting - 1; i >= 0; i--) {
         request *r = g->waiting[i];
-        if (interrupted(r) == OUTCOME_OK) continue;
+        outcome o = interrupted(r);
+        if (o == OUTCOME_OK) continue;
         drop_waiting(g, i);
-        if (interrupted(r) == OUTCOME_TIMEOUT) time_out(r);
-        end_request(g, r, interrupted(r));
+        end_request(g, r, o);
     }
     for (int32_t i = g->n_running - 1; i >= 0; i--) {
         request *r = g->running[i];
-        if (interrupted(r) == OUTCOME_OK) continue;
-        if (interrupted(r) == OUTCOME_TIMEOUT) time_out(r);
-        end_request(g, r, interrupted(r));
+        outcome o = interrupted(r);
+        if (o != OUTCOME_OK) end_request(g, r, o);
     }
 }
 
@@ -430,6 +450,7 @@ static void step(engine *g)
         return;
     }
     int64_t us = clock_mono_us() - begin;
+    atomic_store(&g->sv->ready_flag, true);
     count_step(g->sv, g->rows, g->feeds, n, us);
     for (int32_t i = 0; i < n; i++)
         take_result(g, &g->rows[i], &g->feeds[i], &g->results[i],
@@ -441,6 +462,16 @@ static void step(engine *g)
         else if (all_over(r))
             end_request(g, r, OUTCOME_OK);
     }
+}
+
+static void engine_free(engine *g)
+{
+    mem_free(g->waiting);
+    mem_free(g->running);
+    mem_free(g->feeds);
+    mem_free(g->rows);
+    mem_free(g->results);
+    mem_free(g);
 }
 
 static void *engine_main(void *arg)
@@ -461,16 +492,11 @@ static void *engine_main(void *arg)
         start_waiting(g);
         step(g);
     }
-    mem_free(g->waiting);
-    mem_free(g->running);
-    mem_free(g->feeds);
-    mem_free(g->rows);
-    mem_free(g->results);
-    mem_free(g);
+    engine_free(g);
     return NULL;
 }
 
-static ig_status engine_start(server *sv)
+static ig_status engine_new(server *sv, engine **ret_engine)
 {
     engine *g = mem_calloc(1, sizeof *g);
     size_t n = (size_t)sv->config.number[SET_sessions], cap = (size_t)sv->config.number[SET_queue];
@@ -482,9 +508,12 @@ static ig_status engine_start(server *sv)
     g->feeds = mem_calloc(n + 1, sizeof *g->feeds);
     g->rows = mem_calloc(n + 1, sizeof *g->rows);
     g->results = mem_calloc(n + 1, sizeof *g->results);
-    if (!g->waiting || !g->running || !g->feeds || !g->rows || !g->results) return IG_ENOMEM;
-    atomic_store(&sv->engine_beat_us, clock_mono_us()); /* before its first turn somebody may ask */
-    return thread_start(&sv->engine_thread, "ingot engine", 0, engine_main, g);
+    if (!g->waiting || !g->running || !g->feeds || !g->rows || !g->results) {
+        engine_free(g);
+        return IG_ENOMEM;
+    }
+    *ret_engine = g;
+    return IG_OK;
 }
 
 /* --- watcher */
@@ -525,6 +554,24 @@ static void *watch_main(void *arg)
 }
 
 /* --- start and stop */
+static ig_status start_threads(server *sv)
+{
+    engine *g;
+    for (; sv->n_text < N_TEXT; sv->n_text++)
+        TRY(thread_start(&sv->text_thread[sv->n_text], "ingot text", 0, text_main, sv));
+    TRY(engine_new(sv, &g));
+    atomic_store(&sv->engine_beat_us, clock_mono_us()); /* before its first turn somebody may ask */
+    ig_status s = thread_start(&sv->engine_thread, "ingot engine", 0, engine_main, g);
+    if (s != IG_OK) {
+        engine_free(g);
+        return s;
+    }
+    sv->has_engine = true;
+    TRY(thread_start(&sv->watch_thread, "ingot watch", 0, watch_main, sv));
+    sv->has_watch = true;
+    return IG_OK;
+}
+
 ig_status pipeline_start(server *sv)
 {
     sv->cap_open = (int32_t)sv->config.number[SET_queue];
@@ -532,45 +579,56 @@ ig_status pipeline_start(server *sv)
     sv->recent = mem_calloc(SERVER_N_RECENT, sizeof *sv->recent);
     if (!sv->open || !sv->recent) return IG_ENOMEM;
     TRY(queue_init(&sv->text));
-    TRY(queue_init(&sv->ready));
-    for (int i = 0; i < N_TEXT; i++)
-        TRY(thread_start(&sv->text_thread[i], "ingot text", 0, text_main, sv));
-    TRY(engine_start(sv));
-    TRY(thread_start(&sv->watch_thread, "ingot watch", 0, watch_main, sv));
-    sv->n_threads = N_TEXT + 2;
+    ig_status s = queue_init(&sv->ready);
+    if (s != IG_OK) {
+        queue_done(&sv->text);
+        return s;
+    }
+    sv->has_queues = true;
+    TRY(start_threads(sv));
     atomic_store(&sv->ready_flag, true);
     return IG_OK;
 }
 
-static int32_t count_open(server *sv, bool cancel)
+static int32_t stop_admitting(server *sv)
 {
     lock_take(&sv->lock);
     sv->draining = true;
     int32_t n = sv->n_open;
-    for (int32_t i = 0; i < n && cancel; i++) atomic_store(&sv->open[i]->gone, true);
     lock_drop(&sv->lock);
     return n;
 }
 
-void pipeline_stop(server *sv)
+static void stop_threads(server *sv)
 {
     struct timespec pause = {0, 10000000};
     int64_t patience = clock_mono_us() + sv->config.number[SET_drain] * 1000000;
-    if (!sv->n_threads) return;
-    while (count_open(sv, clock_mono_us() > patience)) nanosleep(&pause, NULL);
+    while (stop_admitting(sv)) {
+        if (clock_mono_us() > patience) atomic_store(&sv->cut, true);
+        nanosleep(&pause, NULL);
+    }
     atomic_store(&sv->stopping, true);
     queue_close(&sv->ready);
-    pthread_join(sv->engine_thread, NULL);
-    pthread_join(sv->watch_thread, NULL);
+    if (sv->has_engine) pthread_join(sv->engine_thread, NULL);
+    if (sv->has_watch) pthread_join(sv->watch_thread, NULL);
     queue_close(&sv->text);
-    for (int i = 0; i < N_TEXT; i++) pthread_join(sv->text_thread[i], NULL);
-    queue_done(&sv->ready);
-    queue_done(&sv->text);
+    for (int i = 0; i < sv->n_text; i++) pthread_join(sv->text_thread[i], NULL);
+    sv->has_engine = sv->has_watch = false;
+    sv->n_text = 0;
+}
+
+void pipeline_stop(server *sv)
+{
+    if (sv->has_queues) {
+        stop_threads(sv);
+        queue_done(&sv->ready);
+        queue_done(&sv->text);
+        sv->has_queues = false;
+    }
     mem_free(sv->open);
     mem_free(sv->recent);
     sv->open = NULL;
     sv->recent = NULL;
-    sv->n_threads = 0;
 }
 
 bool pipeline_ready(server *sv, char *ret_why, size_t cap)

@@ -6,8 +6,8 @@
 
 /* Starts the threads; the model is loaded, proven and warm. */
 IG_MUST_USE ig_status pipeline_start(server *sv);
-/* Ends admissions, waits for open requests up to the setting `drain`, cancels the rest, ends the
- * threads. */
+/* Ends admissions, waits for open requests up to the setting `drain`, ends the rest as errors,
+ * ends the threads. Also after a pipeline_start that failed. */
 void pipeline_stop(server *sv);
 
 /* Stage 4, from an HTTP thread: parses, admits, and later answers through the request. False:
@@ -16,6 +16,9 @@ void pipeline_stop(server *sv);
 bool pipeline_submit(server *sv, request *r, api_error *ret_error);
 /* Records a refusal before there was a request (authentication, size, route). */
 void pipeline_denied(server *sv, const char *api, const api_key *key, const api_error *e);
+/* The log has died, or cannot take what it must: ends admissions and what is open, and tells the
+ * owner of the server, once. */
+void pipeline_log_lost(server *sv, const char *why);
 /* The connection of r is through. */
 void pipeline_disconnected(request *r);
 /* Index of the done event of a request that ended lately; false when it is not remembered. */

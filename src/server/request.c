@@ -26,7 +26,7 @@ ig_status request_new(server *sv, api_kind kind, buf *body, request **ret_reques
     r->created = clock_wall_us() / 1000000;
     r->body = *body;
     buf_init(body, 0);
-    buf_init(&r->out, 2 * REQUEST_MAX_OUT);
+    buf_init(&r->out, REQUEST_MAX_BODY);
     r->fd = -1;
     for (int i = 0; i < API_MAX_CHOICES; i++) {
         buf_init(&r->choice[i].text, (size_t)1 << 28);
@@ -81,24 +81,39 @@ void request_start(request *r, int http, bool stream)
     lock_drop(&r->lock);
 }
 
-void request_write(request *r, const void *p, size_t n)
+/* Under lock. Bytes that were taken make room, so that a reader may lag behind for as long as it
+ * likes, but never by more than REQUEST_MAX_OUT. */
+static void forget_taken(request *r)
 {
-    lock_take(&r->lock);
-    if (r->stream && r->out.n - r->taken + n > REQUEST_MAX_OUT) atomic_store(&r->gone, true);
     if (r->taken == r->out.n) {
         buf_clear(&r->out);
         r->taken = 0;
+    } else if (r->taken >= REQUEST_MAX_OUT / 2) {
+        r->out.n -= r->taken;
+        memmove(r->out.data, r->out.data + r->taken, r->out.n);
+        r->taken = 0;
     }
-    buf_add(&r->out, p, n);
-    if (r->out.status != IG_OK) atomic_store(&r->gone, true);
+}
+
+void request_write(request *r, const void *p, size_t n)
+{
+    lock_take(&r->lock);
+    bool dropped = atomic_load(&r->gone);
+    if (!dropped) {
+        forget_taken(r);
+        dropped = r->out.n - r->taken + n > REQUEST_MAX_OUT;
+        if (!dropped) buf_add(&r->out, p, n);
+        if (dropped || r->out.status != IG_OK) atomic_store(&r->gone, true);
+    }
     r->quiet_since = clock_mono_us();
     wake(r);
     lock_drop(&r->lock);
 }
 
-void request_end(request *r)
+void request_finish(request *r, const void *p, size_t n)
 {
     lock_take(&r->lock);
+    if (!r->stream || !atomic_load(&r->gone)) buf_add(&r->out, p, n);
     r->ended = true;
     wake(r);
     lock_drop(&r->lock);

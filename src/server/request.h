@@ -10,6 +10,7 @@
 
 #define REQUEST_MAX_OUT \
     ((size_t)4 << 20) /* unread bytes of a stream: a slower reader is cancelled */
+#define REQUEST_MAX_BODY ((size_t)512 << 20) /* bytes of an answer that is not streamed */
 
 typedef enum outcome {
     OUTCOME_OK,
@@ -30,6 +31,7 @@ typedef struct choice {
     uint8_t trace_digest[SHA256_N];
     int32_t *ids; /* owned: generated tokens, kept when the session is freed */
     int64_t n_ids;
+    bool cut;            /* at a stop string: nothing more of it is text */
     ig_lm_finish finish; /* IG_LM_RUNNING until over */
 } choice;
 
@@ -83,9 +85,11 @@ void request_drop(request *r);
 
 /* Pipeline side. Settles status and kind of body. */
 void request_start(request *r, int http, bool stream);
-/* Appends bytes for the client and wakes it. A stream whose reader is too slow is marked gone. */
+/* Appends bytes of a stream and wakes its client. A stream whose reader is too slow is marked gone
+ * and takes nothing more: what the client gets has no hole. */
 void request_write(request *r, const void *p, size_t n);
-void request_end(request *r);
+/* The last bytes, of a stream or a whole body. */
+void request_finish(request *r, const void *p, size_t n);
 
 /* Connection side (http.c). Copies at most cap bytes; 0: nothing yet (suspended, if `suspend` was
  * given), -1: the end. */

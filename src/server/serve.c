@@ -33,14 +33,7 @@ static ig_status open_key(server *sv)
     return log_vkey_write(log_key_public(sv->log_key), path.data);
 }
 
-static void on_dead(void *user, const char *message)
-{
-    server *sv = user;
-    lock_take(&sv->lock);
-    snprintf(sv->dead, sizeof sv->dead, "%s", message);
-    lock_drop(&sv->lock);
-    if (sv->callbacks.log_dead) sv->callbacks.log_dead(sv->callbacks.user, message);
-}
+static void on_dead(void *user, const char *message) { pipeline_log_lost(user, message); }
 
 static ig_status open_log(server *sv)
 {

@@ -70,13 +70,16 @@ typedef struct server {
     queue text;  /* to prepare or to finish */
     queue ready; /* prepared, for the engine */
     pthread_t text_thread[2], engine_thread, watch_thread;
-    int n_threads;         /* of these that run */
+    int n_text; /* of text_thread that run */
+    bool has_queues, has_engine, has_watch;
     lock lock;             /* below */
     struct request **open; /* owned: admitted and not over */
     int32_t n_open, cap_open;
     bool draining;           /* no more admissions */
     char dead[256];          /* why the log died; "" while it lives */
     _Atomic bool ready_flag; /* warm, and the last engine step was fine */
+    _Atomic bool log_lost;   /* `dead` is set: what is open ends as an error */
+    _Atomic bool cut;        /* the time to drain is over: likewise */
     _Atomic bool stopping;
     _Atomic int64_t engine_beat_us; /* last time that the engine looped */
     struct recent *recent;          /* owned: ring of ended requests, by id */

@@ -4,8 +4,9 @@
 #define SERVER_STAGE_H
 #include "server/request.h"
 
-/* 4 admit: bounds and a place in the queue; fills the admit event. */
+/* 4 admit: bounds; a place in the queue (under the server's lock); fills the admit event. */
 bool stage_admit(server *sv, request *r, api_error *ret_error);
+bool stage_admit_room(const server *sv, api_error *ret_error);
 IG_MUST_USE ig_status stage_admit_event(server *sv, request *r, event *e, char storage[8][32]);
 
 /* 5 schedule: a prompt's text and tokens (text workers), then sessions (engine). */
@@ -32,8 +33,8 @@ void stage_decode_took(server *sv, int32_t n_tokens, int64_t us);
 /* 8 deliver: one sampled token of a choice. */
 bool stage_deliver(server *sv, request *r, int choice, const ig_lm_result *result,
                    api_error *ret_error);
-/* The choice is over: the rest of its text. */
-void stage_deliver_rest(request *r, int choice);
+/* The choice is over: the rest of its text. IG_ENOMEM: some of it is lost. */
+IG_MUST_USE ig_status stage_deliver_rest(request *r, int choice);
 
 /* 9 record: the done event; then the receipt and the last bytes. */
 IG_MUST_USE ig_status stage_record_event(server *sv, request *r, event *e);
