@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "audit/commit.h"
 #include "base/json.h"
 
 typedef enum kind { INT, HEX, ID, LABEL, DEC, TIME, CHOICE, IDS, COMMITS, TOKENS } kind;
@@ -220,6 +221,25 @@ static bool fits(const event *e, event_field f)
     }
 }
 
+/* A seed from the log is a function of a root and the request id, so nobody has chosen it. */
+static const char *broken_seed(const event *e)
+{
+    char req[65], text[24];
+    uint64_t seed;
+    str id = e->v[EV_ADMIT_REQ].u.s; /* at most 64 characters: checked before */
+    if (!event_is(e, EV_ADMIT_SEED_FROM, "log")) return NULL;
+    if (!e->v[EV_ADMIT_SEED_ROOT].set || !e->v[EV_ADMIT_SEED_SIZE].set)
+        return "a seed from the log without seed.root and seed.size";
+    memcpy(req, id.p, id.n);
+    req[id.n] = 0;
+    if (commit_seed(e->v[EV_ADMIT_SEED_ROOT].u.raw, req, &seed) != IG_OK)
+        return "no memory to compute the seed";
+    (void)snprintf(text, sizeof text, "%" PRIu64, seed);
+    return event_is(e, EV_ADMIT_SEED_VALUE, text)
+               ? NULL
+               : "seed.value does not follow from seed.root and req";
+}
+
 /* What one row cannot say. */
 static const char *broken_rule(const event *e)
 {
@@ -230,10 +250,7 @@ static const char *broken_rule(const event *e)
             if (!e->v[need[i]].set) return "status ok without in.ids, in.n, out and tout";
         if (e->v[EV_DONE_OUT].u.n != e->v[EV_DONE_TOUT].u.n) return "out and tout differ in length";
     }
-    if (e->type == EVENT_ADMIT && event_is(e, EV_ADMIT_SEED_FROM, "log") &&
-        !(e->v[EV_ADMIT_SEED_ROOT].set && e->v[EV_ADMIT_SEED_SIZE].set))
-        return "a seed from the log without seed.root and seed.size";
-    return NULL;
+    return e->type == EVENT_ADMIT ? broken_seed(e) : NULL;
 }
 
 static ig_status check(const event *e)

@@ -35,14 +35,14 @@ static ig_status open_admit(ledger *l, uint64_t index, const tree_hash *hash)
 {
     if (!l->running) return broken(index, "admit outside a session");
     TRY(grow((void **)&l->open, l->n_open, &l->cap_open, sizeof *l->open, LEDGER_MAX_OPEN));
-    l->open[l->n_open++] = (ledger_open){index, *hash};
+    l->open[l->n_open++] = (ledger_open){.index = index, .hash = *hash};
     l->n_admits++;
     l->session_admits++;
     return IG_OK;
 }
 
-/* Finds and removes; *ret_hash is the admit's leaf hash. */
-static ig_status close_admit(ledger *l, uint64_t index, uint64_t admit, tree_hash *ret_hash)
+/* Finds and removes. */
+static ig_status close_admit(ledger *l, uint64_t index, uint64_t admit, ledger_open *ret_closed)
 {
     size_t lo = 0, hi = l->n_open;
     while (lo < hi) {
@@ -57,7 +57,7 @@ static ig_status close_admit(ledger *l, uint64_t index, uint64_t admit, tree_has
                        "event %" PRIu64 ": done for event %" PRIu64
                        ", which is no open admit (a second done, or none was admitted)",
                        index, admit);
-    *ret_hash = l->open[lo].hash;
+    *ret_closed = l->open[lo];
     memmove(l->open + lo, l->open + lo + 1, (--l->n_open - lo) * sizeof *l->open);
     l->n_dones++;
     l->session_dones++;
@@ -77,12 +77,12 @@ static ig_status start_session(ledger *l, uint64_t index)
 
 /* The part that needs only the type: who is open, and which state the session is in. */
 static ig_status step(ledger *l, uint64_t index, const tree_hash *hash, event_type type,
-                      uint64_t admit, tree_hash *ret_admit)
+                      uint64_t admit, ledger_open *ret_closed)
 {
     switch (type) {
     case EVENT_BOOT: return start_session(l, index);
     case EVENT_ADMIT: return open_admit(l, index, hash);
-    case EVENT_DONE: return close_admit(l, index, admit, ret_admit);
+    case EVENT_DONE: return close_admit(l, index, admit, ret_closed);
     case EVENT_GAP: l->running = false; return IG_OK;
     case EVENT_STOP:
         if (!l->running) return broken(index, "stop outside a session");
@@ -118,9 +118,15 @@ static ig_status check_load(ledger *l, uint64_t index, const tree_hash *hash, co
     return IG_OK;
 }
 
-static ig_status check_admit(const ledger *l, uint64_t index, const event *e)
+static ig_status check_admit(ledger *l, uint64_t index, const event *e)
 {
     uint64_t wanted = (uint64_t)event_get_int(e, EV_ADMIT_LOAD_I);
+    str req = event_get_str(e, EV_ADMIT_REQ); /* at most 64 characters: event.def */
+    memcpy(l->open[l->n_open - 1].req, req.p, req.n);
+    l->open[l->n_open - 1].req[req.n] = 0;
+    l->seed.from_log = event_is(e, EV_ADMIT_SEED_FROM, "log");
+    l->seed.size = (uint64_t)event_get_int(e, EV_ADMIT_SEED_SIZE);
+    memcpy(l->seed.root.b, event_get_raw(e, EV_ADMIT_SEED_ROOT), SHA256_N);
     for (size_t i = 0; i < l->n_loads; i++) {
         const ledger_load *load = &l->loads[i];
         if (load->index != wanted) continue;
@@ -133,10 +139,12 @@ static ig_status check_admit(const ledger *l, uint64_t index, const event *e)
     return broken(index, "load.i is no load of this session");
 }
 
-static ig_status check_done(const ledger *l, uint64_t index, const tree_hash *admit, const event *e)
+static ig_status check_done(const ledger *l, uint64_t index, const ledger_open *admit,
+                            const event *e)
 {
-    if (memcmp(admit->b, event_get_raw(e, EV_DONE_ADMIT_H), SHA256_N) != 0)
+    if (memcmp(admit->hash.b, event_get_raw(e, EV_DONE_ADMIT_H), SHA256_N) != 0)
         return broken(index, "admit.h is not the leaf hash of admit.i");
+    if (!event_is(e, EV_DONE_REQ, admit->req)) return broken(index, "req is not that of admit.i");
     if (!l->running && !event_is(e, EV_DONE_STATUS, "recovered"))
         return broken(index, "done outside a session that is not status recovered");
     return IG_OK;
@@ -168,13 +176,13 @@ static ig_status add_strict(ledger *l, uint64_t index, const tree_hash *hash, st
     AUTO(event_parsed) p = {.store = NULL};
     TRY(event_parse(name.data, leaf, &p));
     const event *e = &p.e;
-    tree_hash admit = {{0}};
-    TRY(step(l, index, hash, e->type, (uint64_t)event_get_int(e, EV_DONE_ADMIT_I), &admit));
+    ledger_open closed = {.index = 0};
+    TRY(step(l, index, hash, e->type, (uint64_t)event_get_int(e, EV_DONE_ADMIT_I), &closed));
     TRY(check_boot(l, index, e));
     switch (e->type) {
     case EVENT_LOAD: return check_load(l, index, hash, e);
     case EVENT_ADMIT: return check_admit(l, index, e);
-    case EVENT_DONE: return check_done(l, index, &admit, e);
+    case EVENT_DONE: return check_done(l, index, &closed, e);
     case EVENT_GAP: return check_gap(index, e);
     case EVENT_STOP: return check_stop(l, index, e);
     default: return IG_OK;
@@ -197,7 +205,7 @@ ig_status ledger_add(ledger *l, uint64_t index, const tree_hash *hash, str leaf,
     if (strict) return add_strict(l, index, hash, leaf);
     event_type type;
     uint64_t admit = 0;
-    tree_hash unused;
+    ledger_open unused;
     if (!event_peek(leaf, &type, &admit))
         return broken(index, "not an event that this version knows");
     if (type == EVENT_BOOT) peek_mach(l, leaf);

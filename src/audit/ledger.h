@@ -17,6 +17,7 @@
 typedef struct ledger_open {
     uint64_t index; /* of the admit */
     tree_hash hash;
+    char req[65]; /* request id; only when strict */
 } ledger_open;
 
 typedef struct ledger_load {
@@ -24,6 +25,12 @@ typedef struct ledger_load {
     tree_hash hash;
     uint8_t root[SHA256_N];
 } ledger_load;
+
+typedef struct ledger_seed {
+    bool from_log;
+    uint64_t size; /* of the checkpoint that the admit names */
+    tree_hash root;
+} ledger_seed;
 
 typedef struct ledger {
     bool running;      /* between boot and stop or gap */
@@ -37,6 +44,7 @@ typedef struct ledger {
     uint8_t mach[SHA256_N];                 /* of the last boot */
     bool has_mach;
     int64_t mono;
+    ledger_seed seed; /* of the last admit; only when strict; the caller knows the checkpoints */
 } ledger;
 
 void ledger_init(ledger *l);

@@ -16,6 +16,14 @@
 #include "audit/store.h"
 #include "base/file.h"
 
+/* An admit names a checkpoint that was signed shortly before: the last ones are remembered. */
+#define N_RECENT 65536
+
+typedef struct recent_root {
+    uint64_t size;
+    tree_hash root;
+} recent_root;
+
 typedef struct check {
     const char *dir;
     const log_vkey *vkey;
@@ -23,6 +31,9 @@ typedef struct check {
     ig_audit_log_report *report;
     ledger led;
     buf bundle;       /* entries of the tile being filled */
+    uint64_t n_leaves;   /* so far */
+    recent_root *recent; /* owned: ring of N_RECENT checkpoints */
+    uint64_t n_recent;   /* ever put in */
     store *s;         /* after the scan */
     char first[1024]; /* first finding */
 } check;
@@ -61,12 +72,33 @@ static ig_status compare_file(check *c, tile_id id, const void *p, size_t n)
 
 /* ---- during the scan ---- */
 
+/* The seed of an admit must come from a root that this log has signed. */
+static void check_seed(check *c, uint64_t index)
+{
+    const ledger_seed *seed = &c->led.seed;
+    uint64_t n = c->n_recent < N_RECENT ? c->n_recent : N_RECENT;
+    for (uint64_t i = 1; i <= n; i++) {
+        const recent_root *r = &c->recent[(c->n_recent - i) % N_RECENT];
+        if (r->size == seed->size && tree_hash_eq(&r->root, &seed->root)) return;
+        if (r->size < seed->size) break;
+    }
+    char text[160];
+    (void)snprintf(text, sizeof text,
+                   "event %" PRIu64 ": seed.root is that of no checkpoint of size %" PRIu64
+                   " signed before it",
+                   index, seed->size);
+    found(c, text);
+}
+
 static ig_status on_leaf(void *user, uint64_t index, str leaf, const tree_hash *hash)
 {
     check *c = user;
+    c->led.seed.from_log = false;
     ig_status st = ledger_add(&c->led, index, hash, leaf, true);
     if (st == IG_ENOMEM) return st;
     if (st != IG_OK) found(c, ig_error_message());
+    if (c->led.seed.from_log) check_seed(c, index);
+    c->n_leaves = index + 1;
     tile_entry_add(&c->bundle, leaf);
     if (index % TREE_TILE_WIDTH == TREE_TILE_WIDTH - 1) {
         tile_id id = {TILE_ENTRIES, index / TREE_TILE_WIDTH, TREE_TILE_WIDTH};
@@ -88,6 +120,8 @@ static ig_status on_note(void *user, const char *where, str note, const checkpoi
     check *c = user;
     checkpoint again;
     c->report->n_checkpoints++;
+    if (parsed->size == c->n_leaves) /* a stored one; the published one comes first */
+        c->recent[c->n_recent++ % N_RECENT] = (recent_root){parsed->size, parsed->root};
     ig_status st = checkpoint_open(where, note, c->vkey, &again);
     if (st == IG_ENOMEM) return st;
     if (st != IG_OK) {
@@ -320,9 +354,11 @@ ig_status verify_log(const char *dir, const log_vkey *vkey, const ig_audit_log_o
     c->report = ret_report;
     ledger_init(&c->led);
     buf_init(&c->bundle, TILE_MAX_BUNDLE);
-    ig_status st = run(c);
+    c->recent = mem_calloc(N_RECENT, sizeof *c->recent);
+    ig_status st = c->recent ? run(c) : IG_ENOMEM;
     ledger_done(&c->led);
     buf_done(&c->bundle);
+    mem_free(c->recent);
     store_free(c->s);
     if (st != IG_OK && st != IG_EVERIFY && st != IG_EFORMAT) return st;
     return ret_report->n_findings ? ig_fail(IG_EVERIFY, "%s", c->first) : st;

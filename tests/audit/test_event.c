@@ -92,6 +92,9 @@ TEST(values_out_of_range_are_named)
     make_admit(&e);
     event_str(&e, EV_ADMIT_SEED_FROM, "log");
     assert_fails(event_encode(&e, &out), IG_EINVAL, "without seed.root");
+    event_int(&e, EV_ADMIT_SEED_SIZE, 1);
+    event_hex(&e, EV_ADMIT_SEED_ROOT, "0123456789abcdef0123456789abcdef");
+    assert_fails(event_encode(&e, &out), IG_EINVAL, "does not follow from seed.root and req");
     make_admit(&e);
     event_str(&e, EV_ANY_T, "2026-01-02 03:04:05.678901Z");
     assert_fails(event_encode(&e, &out), IG_EINVAL, "t is out of its range");

@@ -315,6 +315,16 @@ static audit_ref add_load(chain *c)
     return (audit_ref){c->index - 1, c->hash};
 }
 
+static void add_done_of(chain *c, const audit_ref *admit, const char *req)
+{
+    event e;
+    auditlog_done(&e);
+    event_str(&e, EV_DONE_REQ, req);
+    event_int(&e, EV_DONE_ADMIT_I, (int64_t)admit->index);
+    event_hex(&e, EV_DONE_ADMIT_H, admit->leaf.b);
+    add(c, &e, 40);
+}
+
 static audit_ref add_admit(chain *c, const audit_ref *load)
 {
     event e;
@@ -374,6 +384,55 @@ static void assert_broken(chain *c, const char *rule)
     ledger_done(&c->l);
 }
 
+/* Admits a request whose seed is that of (root, "r"), with this root and size. */
+static void admit_seeded(audit_log *l, const audit_ref *load, const checkpoint *from, bool flip)
+{
+    event e;
+    audit_token *t;
+    audit_ref done;
+    uint64_t seed;
+    char text[24];
+    tree_hash root = from->root;
+    root.b[5] ^= flip;
+    assert_ok(commit_seed(root.b, "r", &seed));
+    snprintf(text, sizeof text, "%llu", (unsigned long long)seed);
+    auditlog_admit(&e, "r", load);
+    event_str(&e, EV_ADMIT_SEED_FROM, "log");
+    event_str(&e, EV_ADMIT_SEED_VALUE, text);
+    event_int(&e, EV_ADMIT_SEED_SIZE, (int64_t)from->size);
+    event_hex(&e, EV_ADMIT_SEED_ROOT, root.b);
+    assert_ok(audit_admit(l, &e, &t));
+    auditlog_done_full(&e);
+    assert_ok(audit_done(t, &e, &done));
+    audit_token_free(t);
+}
+
+TEST(a_seed_comes_from_a_root_that_the_log_has_signed)
+{
+    audit_log *l;
+    audit_ref load;
+    checkpoint c;
+    findings f;
+    ig_audit_log_report r;
+    assert_ok(auditlog_open(dir, key, &l));
+    assert_ok(auditlog_start(l, &load));
+    for (int i = 0; i < 3; i++) {
+        AUTO(buf) note = {0};
+        assert_ok(audit_checkpoint(l, &c, &note));
+        admit_seeded(l, &load, &c, false);
+    }
+    assert_ok(audit_log_close(l, "exit"));
+    assert_ok(verify(&f, &r));
+
+    assert_ok(auditlog_open(dir, key, &l));
+    assert_ok(auditlog_start(l, &load));
+    admit_seeded(l, &load, &c, true);
+    assert_ok(audit_log_close(l, "exit"));
+    assert_int_equal(verify(&f, &r), IG_EVERIFY);
+    assert_int_equal(f.n, 1);
+    assert_non_null(strstr(f.text, "seed.root is that of no checkpoint"));
+}
+
 TEST(each_rule_between_events_is_enforced)
 {
     chain c;
@@ -390,6 +449,11 @@ TEST(each_rule_between_events_is_enforced)
     admit.leaf.b[0] ^= 1;
     add_done(&c, &admit, "error");
     assert_broken(&c, "admit.h is not the leaf hash");
+
+    begin(&c, &load);
+    admit = add_admit(&c, &load);
+    add_done_of(&c, &admit, "another");
+    assert_broken(&c, "req is not that of admit.i");
 
     begin(&c, &load);
     load.leaf.b[0] ^= 1;
@@ -450,6 +514,7 @@ int main(void)
         ISOLATED(a_published_checkpoint_that_was_rolled_back_is_found_at_start),
         ISOLATED(the_reading_api_shows_finds_and_proves),
         ISOLATED(every_failing_allocation_of_a_verification_is_reported),
+        ISOLATED(a_seed_comes_from_a_root_that_the_log_has_signed),
         CASE(each_rule_between_events_is_enforced),
     };
     return cmocka_run_group_tests_name("verify", tests, NULL, NULL);

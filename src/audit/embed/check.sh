@@ -83,6 +83,8 @@ include done
 # 4. done names this admit, admit this load and its model.
 ref() { sed -n "s/.*\"$2\":{\"i\":\([0-9]*\),\"h\":\"\([0-9a-f]*\)\"}.*/\1 \2/p" "$tmp/$1.leaf"; }
 model_root() { sed -n 's/.*"model":{"root":"\([0-9a-f]*\)".*/\1/p' "$tmp/$1.leaf"; }
+request_id() { sed -n 's/.*"req":"\([^"]*\)".*/\1/p' "$tmp/$1.leaf"; }
+[ "$(request_id done)" = "$(request_id admit)" ] || fail "done and admit have different request ids"
 [ "$(ref done admit)" = "$(cat "$tmp/admit.index") $(cat "$tmp/admit.hash")" ] || fail "done names another admit"
 [ "$(ref admit load)" = "$(cat "$tmp/load.index") $(cat "$tmp/load.hash")" ] || fail "admit names another load"
 model=$(model_root load)
@@ -103,5 +105,5 @@ if [ -n "$request" ]; then
     logged=$(sed -n 's/.*"in":{"commit":"\([0-9a-f]*\)".*/\1/p' "$tmp/admit.leaf")
     [ "$(commitment in.body "$request")" = "$logged" ] || fail "$request is not the request that was logged"
 fi
-echo "OK: answer $choice of request $(sed -n 's/.*"req":"\([^"]*\)".*/\1/p' "$tmp/done.leaf"), log $name, size $size"
+echo "OK: answer $choice of request $(request_id done), log $name, size $size"
 echo "model root $model"
