@@ -167,6 +167,8 @@ ig_status package_run(const package_options *o, convert_result *ret_result,
     int64_t begin = clock_mono_us();
     buf_init(&partial, 4096);
     TRY(check_name(name));
+    if (o->not_after && !release_date_valid(o->not_after))
+        return ig_fail(IG_EINVAL, "--not-after: '%s' is no date YYYY-MM-DD", o->not_after);
     if (file_exists(o->bundle))
         return ig_fail(IG_EINVAL, "%s exists already: remove it, or pack to another folder",
                        o->bundle);

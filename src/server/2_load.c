@@ -6,6 +6,7 @@
  *          files that this user may write, unless allowed; tensors that the config has no place
  *          for, or the other way round
  * touches  the bundle (read only), the log. Limit: storage and verification. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -46,16 +47,36 @@ ig_status release_read(const char *model_dir, release *ret_release)
     TRY(copy_text(path.data, "name", name, r.name, sizeof r.name));
     TRY(copy_text(path.data, "not_after", not_after, r.not_after, sizeof r.not_after));
     TRY(copy_text(path.data, "min_engine", engine, r.min_engine, sizeof r.min_engine));
+    /* a limit that cannot be read must not pass as none */
+    if (*r.not_after && !release_date_valid(r.not_after))
+        return ig_fail(IG_EFORMAT, "%s: not_after: '%s' is no date YYYY-MM-DD", path.data,
+                       r.not_after);
+    if (*r.min_engine && engine_number(r.min_engine) < 0)
+        return ig_fail(IG_EFORMAT, "%s: min_engine: '%s' is no version like 1.2.3", path.data,
+                       r.min_engine);
     *ret_release = r;
     return IG_OK;
 }
 
-/* "1.2.3" as a number to compare; parts above 999 are not expected. */
+/* "1.2.3" as a number to compare, each part below 1000; -1: it is no version. */
 static int64_t engine_number(const char *v)
 {
-    int a = 0, b = 0, c = 0;
-    if (sscanf(v, "%d.%d.%d", &a, &b, &c) < 1) return 0;
-    return ((int64_t)a * 1000 + b) * 1000 + c;
+    int64_t number = 0, part;
+    for (int i = 0; i < 3; i++) {
+        size_t n = strcspn(v, ".");
+        if (!str_int((str){v, n}, 0, 999, &part)) return -1;
+        number = number * 1000 + part;
+        v += n + (v[n] && i < 2);
+    }
+    return *v ? -1 : number;
+}
+
+bool release_date_valid(const char *date)
+{
+    static const char shape[] = "dddd-dd-dd";
+    for (size_t i = 0; i < sizeof shape; i++)
+        if (shape[i] == 'd' ? date[i] < '0' || date[i] > '9' : date[i] != shape[i]) return false;
+    return true;
 }
 
 static ig_status enforce_release(const release *r)
@@ -76,19 +97,13 @@ static ig_status enforce_release(const release *r)
     return IG_OK;
 }
 
-/* May this process write the file? (Root may always.) */
-static bool may_write(const struct stat *st)
-{
-    uid_t me = geteuid();
-    if (!me) return true;
-    if (st->st_uid == me) return st->st_mode & S_IWUSR;
-    return st->st_mode & S_IWOTH || (st->st_gid == getegid() && st->st_mode & S_IWGRP);
-}
-
-static ig_status check_writable(server *sv, const oms *s)
+/* The system is asked, because it knows about groups, access lists and read-only mounts. */
+static ig_status check_writable(server *sv, const oms *s, const char *model_dir)
 {
     for (size_t i = 0; i < s->files.n; i++) {
-        if (!may_write(&s->files.files[i].st)) continue;
+        AUTO(buf) path = {0};
+        TRY(file_join(&path, model_dir, s->files.files[i].name));
+        if (faccessat(AT_FDCWD, path.data, W_OK, AT_EACCESS)) continue;
         sv->model.writable = true;
         if (!sv->config.number[SET_allow_writable])
             return ig_fail(
@@ -102,6 +117,27 @@ static ig_status check_writable(server *sv, const oms *s)
 }
 
 static int64_t time_ns(struct timespec t) { return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec; }
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+           time_ns(a->st_mtim) == time_ns(b->st_mtim) && time_ns(a->st_ctim) == time_ns(b->st_ctim);
+}
+
+/* What was read by name (config, tokenizer, template, release) is what was hashed: called when all
+ * of it has been read. */
+static ig_status check_unchanged(const oms *s, const char *model_dir)
+{
+    for (size_t i = 0; i < s->files.n; i++) {
+        AUTO(buf) path = {0};
+        struct stat now;
+        TRY(file_join(&path, model_dir, s->files.files[i].name));
+        if (lstat(path.data, &now) || !same_file(&now, &s->files.files[i].st))
+            return ig_fail(IG_EVERIFY, "%s: changed between its verification and its use",
+                           path.data);
+    }
+    return IG_OK;
+}
 
 /* What is mapped is what was hashed. */
 static ig_status check_mapped(const ig_lm *lm, const oms *s, const char *model_dir)
@@ -218,9 +254,10 @@ ig_status load_run(server *sv, ready_times *times, audit_token **ret_probe)
     times->hash_bytes = s.files.n_bytes;
     TRY(release_read(model_dir.data, &r));
     TRY(enforce_release(&r));
-    TRY(check_writable(sv, &s));
+    TRY(check_writable(sv, &s, model_dir.data));
     TRY(open_model(sv, model_dir.data));
     TRY(check_mapped(sv->model.lm, &s, model_dir.data));
+    TRY(check_unchanged(&s, model_dir.data));
     describe(sv, &s, &r);
     ready_mark(times, READY_BIND);
     ready_move(times, READY_BIND, READY_TEXT, sv->model.facts.times.text_us);
