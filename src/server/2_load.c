@@ -30,6 +30,27 @@ static ig_status copy_text(const char *what, const char *key, str s, char *out, 
     return IG_OK;
 }
 
+/* "1.2.3" as a number to compare, each part below 1000; -1: it is no version. */
+static int64_t engine_number(const char *v)
+{
+    int64_t number = 0, part;
+    for (int i = 0; i < 3; i++) {
+        size_t n = strcspn(v, ".");
+        if (!str_int((str){v, n}, 0, 999, &part)) return -1;
+        number = number * 1000 + part;
+        v += n + (v[n] && i < 2);
+    }
+    return *v ? -1 : number;
+}
+
+bool release_date_valid(const char *date)
+{
+    static const char shape[] = "dddd-dd-dd";
+    for (size_t i = 0; i < sizeof shape; i++)
+        if (shape[i] == 'd' ? date[i] < '0' || date[i] > '9' : date[i] != shape[i]) return false;
+    return true;
+}
+
 ig_status release_read(const char *model_dir, release *ret_release)
 {
     AUTO(buf) path = {0}, text = {0};
@@ -56,27 +77,6 @@ ig_status release_read(const char *model_dir, release *ret_release)
                        r.min_engine);
     *ret_release = r;
     return IG_OK;
-}
-
-/* "1.2.3" as a number to compare, each part below 1000; -1: it is no version. */
-static int64_t engine_number(const char *v)
-{
-    int64_t number = 0, part;
-    for (int i = 0; i < 3; i++) {
-        size_t n = strcspn(v, ".");
-        if (!str_int((str){v, n}, 0, 999, &part)) return -1;
-        number = number * 1000 + part;
-        v += n + (v[n] && i < 2);
-    }
-    return *v ? -1 : number;
-}
-
-bool release_date_valid(const char *date)
-{
-    static const char shape[] = "dddd-dd-dd";
-    for (size_t i = 0; i < sizeof shape; i++)
-        if (shape[i] == 'd' ? date[i] < '0' || date[i] > '9' : date[i] != shape[i]) return false;
-    return true;
 }
 
 static ig_status enforce_release(const release *r)

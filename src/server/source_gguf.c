@@ -178,6 +178,37 @@ static ig_status get_num(const gguf *g, const char *key, double dflt, double *re
     return gguf_find(g, key) ? gguf_get_f64(g, key, ret) : IG_OK;
 }
 
+/* "rope_scaling" of the config: null, or linear, which GGUF can say too. Other kinds have parameters
+ * that it does not hold, and a part of each head that is not rotated is not done here. */
+static ig_status put_rope_scaling(const gguf *g, int64_t head_dim, buf *b)
+{
+    str type = str_of("none");
+    int64_t rotated;
+    double factor;
+    TRY(get_int(g, "llama.rope.dimension_count", head_dim, &rotated));
+    if (rotated != head_dim)
+        return ig_fail(
+            IG_EUNSUPPORTED,
+            "%s: llama.rope.dimension_count %lld: only whole heads of %lld can be rotated", g->path,
+            (long long)rotated, (long long)head_dim);
+    TRY(get_num(g, "llama.rope.scale_linear", 1, &factor)); /* what older files have */
+    if (gguf_find(g, "llama.rope.scaling.type"))
+        TRY(gguf_get_str(g, "llama.rope.scaling.type", &type));
+    if (str_eq(type, str_of("linear")))
+        TRY(gguf_get_f64(g, "llama.rope.scaling.factor", &factor));
+    else if (!str_eq(type, str_of("none")))
+        return ig_fail(
+            IG_EUNSUPPORTED,
+            "%s: llama.rope.scaling.type %.*s is not supported (none, linear): pack this "
+            "model from its Hugging Face directory",
+            g->path, (int)(type.n < 40 ? type.n : 40), type.p);
+    if (factor == 1)
+        buf_str(b, "null");
+    else
+        buf_printf(b, "{\"rope_type\":\"linear\",\"factor\":%.9g}", factor);
+    return IG_OK;
+}
+
 static ig_status config(const source *s, buf *b)
 {
     const gguf *g = s->impl;
@@ -205,12 +236,15 @@ static ig_status config(const source *s, buf *b)
                "\"num_hidden_layers\":%lld,"
                "\"num_attention_heads\":%lld,\"num_key_value_heads\":%lld,\"head_dim\":%lld,"
                "\"max_position_embeddings\":%lld,\"rms_norm_eps\":%.9g,\"rope_theta\":%.17g,"
-               "\"rope_scaling\":null,"
-               "\"attention_bias\":false,\"mlp_bias\":false,\"tie_word_embeddings\":%s,"
-               "\"bos_token_id\":%lld,\"eos_token_id\":%lld}",
+               "\"rope_scaling\":",
                (long long)embed->dim[0], (long long)hidden, (long long)ffn, (long long)layers,
                (long long)heads, (long long)kv_heads, (long long)head_dim, (long long)context, eps,
-               theta, gguf_tensor_find(g, "output.weight") ? "false" : "true", (long long)bos,
+               theta);
+    TRY(put_rope_scaling(g, head_dim, b));
+    buf_printf(b,
+               ",\"attention_bias\":false,\"mlp_bias\":false,\"tie_word_embeddings\":%s,"
+               "\"bos_token_id\":%lld,\"eos_token_id\":%lld}",
+               gguf_tensor_find(g, "output.weight") ? "false" : "true", (long long)bos,
                (long long)eos);
     return buf_status(b);
 }
@@ -290,15 +324,21 @@ static ig_status tokenizer_json(const gguf *g, buf *ret_json)
     return gguf_tokenizer_to_json(&t, ret_json);
 }
 
-static void add_token(buf *b, const gguf *g, const char *field, const char *key)
+/* The text of the token that a key names, where the file has one. */
+static ig_status add_token(buf *b, const gguf *g, const char *field, const char *key)
 {
-    const gguf_value *tokens = gguf_find(g, "tokenizer.ggml.tokens"), *id = gguf_find(g, key);
-    if (!tokens || !id || gguf_int(id, 0) < 0 || (uint64_t)gguf_int(id, 0) >= tokens->n) return;
-    const uint8_t *at = tokens->p;
+    const gguf_value *tokens;
+    uint64_t id;
     str s = {0};
-    for (int64_t i = 0; i <= gguf_int(id, 0); i++) s = gguf_next_string(&at);
+    if (!gguf_find(g, key)) return IG_OK;
+    TRY(gguf_get_u64(g, key, UINT32_MAX, &id));
+    TRY(gguf_get_array(g, "tokenizer.ggml.tokens", GGUF_STRING, &tokens));
+    if (id >= tokens->n) return IG_OK;
+    const uint8_t *at = tokens->p;
+    for (uint64_t i = 0; i <= id; i++) s = gguf_next_string(&at);
     buf_printf(b, ",\"%s\":", field);
     buf_json_string(b, s.p, s.n);
+    return IG_OK;
 }
 
 static ig_status tokenizer_config(const gguf *g, buf *b)
@@ -307,9 +347,9 @@ static ig_status tokenizer_config(const gguf *g, buf *b)
     buf_str(
         b,
         "{\"tokenizer_class\":\"PreTrainedTokenizerFast\",\"clean_up_tokenization_spaces\":false");
-    add_token(b, g, "bos_token", "tokenizer.ggml.bos_token_id");
-    add_token(b, g, "eos_token", "tokenizer.ggml.eos_token_id");
-    add_token(b, g, "pad_token", "tokenizer.ggml.padding_token_id");
+    TRY(add_token(b, g, "bos_token", "tokenizer.ggml.bos_token_id"));
+    TRY(add_token(b, g, "eos_token", "tokenizer.ggml.eos_token_id"));
+    TRY(add_token(b, g, "pad_token", "tokenizer.ggml.padding_token_id"));
     if (gguf_find(g, "tokenizer.chat_template")) {
         TRY(gguf_get_str(g, "tokenizer.chat_template", &chat));
         if (!utf8_valid(chat.p, chat.n))
@@ -354,5 +394,7 @@ ig_status source_open_gguf(source *s)
     TRY(get_int(g, "llama.attention.head_count_kv", heads, &kv_heads));
     if (heads < 1 || kv_heads < 1) return ig_fail(IG_EFORMAT, "%s: a head count is 0", s->path);
     for (size_t i = 0; i < g->n_tensors; i++) TRY(add_tensor(s, g, (int64_t)i, heads, kv_heads));
-    return IG_OK;
+    AUTO(buf) unused = {0}; /* what its config cannot say is refused before hours of packing */
+    buf_init(&unused, SOURCE_MAX_TEXT);
+    return config(s, &unused);
 }

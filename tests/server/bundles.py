@@ -317,6 +317,45 @@ def _():
     assert out.returncode == 3 and "GGUF" in out.stderr, out.stderr
 
 
+def gguf_with(path, *values):
+    """The demo model with further values; a filler keeps the tensors where they are aligned."""
+    def string(s):
+        return struct.pack("<Q", len(s)) + s.encode()
+
+    data = open("build/demo-model.gguf", "rb").read()
+    more = b"".join(string(k) + (struct.pack("<I", 8) + string(v) if isinstance(v, str) else struct.pack("<If", 6, v)) for k, v in values)
+    head = struct.pack("<IB", 7, 0)   # a false after a name as long as is needed
+    more += string("x" * ((-len(more) - 8 - len(head)) % 32)) + head
+    n, = struct.unpack_from("<Q", data, 16)
+    open(path, "wb").write(data[:16] + struct.pack("<Q", n + len(values) + 1) + more + data[24:])
+
+
+@case("pack-gguf-with-rotary-scaling")
+def _():
+    gguf_with(root + "/linear.gguf", ("llama.rope.scaling.type", "linear"), ("llama.rope.scaling.factor", 4.0))
+    out = ingot("pack", root + "/linear.gguf", root + "/linear-bundle", "--no-known-answer")
+    assert out.returncode == 0, out.stderr
+    assert json.load(open(root + "/linear-bundle/model/config.json"))["rope_scaling"] == {"rope_type": "linear", "factor": 4}
+    gguf_with(root + "/yarn.gguf", ("llama.rope.scaling.type", "yarn"), ("llama.rope.scaling.factor", 4.0))
+    out = ingot("pack", root + "/yarn.gguf", root + "/yarn-bundle")
+    assert out.returncode == 5 and "yarn" in out.stderr, out.stderr
+
+
+@case("pack-with-a-last-day-that-is-no-date")
+def _():
+    out = ingot("pack", "build/demo-model.gguf", root + "/never", "--not-after", "31.12.2027")
+    assert out.returncode == 3 and "YYYY-MM-DD" in out.stderr, out.stderr
+
+
+@case("release-limits-that-cannot-be-read")
+def _():
+    for change in ({"not_after": "31.12.2"}, {"min_engine": "soon"}, {"min_engine": "1.2.3.4"}):
+        b = Copy()
+        b.edit_json("release.json", **change)
+        b.sign()
+        serve_refuses(b.path, "release.json", next(iter(change)), code=3)
+
+
 @case("pack-over-an-existing-bundle")
 def _():
     out = ingot("pack", "build/demo-model.gguf", BUNDLE)
