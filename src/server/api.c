@@ -1,7 +1,7 @@
 /* api.c: see api.h; the fields are in api.def. Every refusal names the field and what was
  * expected. */
 #include "server/api.h"
-#include <math.h>
+#include <float.h>
 #include <stdio.h>
 #include <string.h>
 #include "base/json.h"
@@ -204,6 +204,8 @@ static bool get_sampling(api_request *r, int64_t vocab, api_error *e)
               get_int(r, "n", 1, API_MAX_CHOICES, &n, e) &&
               get_int(r, "seed", INT64_MIN, INT64_MAX, &seed, e) && get_bias(r, vocab, e) &&
               get_logprobs(r, e);
+    if (ok && value_of(r, "top_p") && s->top_p == 0)
+        s->top_p = FLT_MIN; /* the sampler's 0 is "off", a client's is "only the first" */
     s->top_k = (int32_t)top_k;
     r->n = (int32_t)n;
     r->has_seed = value_of(r, "seed") != NULL;
