@@ -42,7 +42,7 @@ typedef struct ig_lm_options {
 /* Opens a model directory: config.json, safetensors, tokenizer.json, tokenizer_config.json or
  * chat_template.jinja, generation_config.json. Weights stay where they are mapped. Every tensor
  * that the config implies must be there with its shape, and no other. Signatures are not checked
- * here: ig_audit_verify_bundle does that. */
+ * here: ig_audit_model_verify does that. */
 IG_API IG_MUST_USE ig_status ig_lm_open(const char *model_dir, const ig_lm_options *options,
                                         ig_lm **ret_lm);
 IG_API void ig_lm_close(ig_lm *lm); /* after its sessions, prompts and streams */

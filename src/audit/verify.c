@@ -30,12 +30,12 @@ typedef struct check {
     const ig_audit_log_options *o;
     ig_audit_log_report *report;
     ledger led;
-    buf bundle;       /* entries of the tile being filled */
+    buf bundle;          /* entries of the tile being filled */
     uint64_t n_leaves;   /* so far */
     recent_root *recent; /* owned: ring of N_RECENT checkpoints */
     uint64_t n_recent;   /* ever put in */
-    store *s;         /* after the scan */
-    char first[1024]; /* first finding */
+    store *s;            /* after the scan */
+    char first[1024];    /* first finding */
 } check;
 
 /* Tells a finding; checking goes on. */
