@@ -27,14 +27,19 @@ IG_MUST_USE ig_status io_fallocate(int fd, int64_t n, const char *what);
 void io_close(int fd); /* -1 is fine */
 
 /* Fault injection, process-wide: the n-th io_ call from now (1 = the next; io_close does not count)
- * fails with `err`. */
+ * fails with `err`. Only tests arm it: no setting and no variable of the environment leads here. */
 typedef struct io_fault {
-    int64_t n;        /* 0 disarms */
-    int err;          /* EIO, ENOSPC, ... */
-    bool kill;        /* raise SIGKILL at that call instead of failing it */
-    bool short_write; /* a write stores half its bytes first */
-    bool sticky;      /* all later calls fail too */
+    int64_t n;         /* 0 disarms */
+    int err;           /* EIO, ENOSPC, ... */
+    bool kill;         /* raise SIGKILL at that call instead of failing it */
+    bool short_write;  /* a write stores half its bytes first */
+    bool late;         /* the call is made first, then it fails (or the process dies) */
+    bool lose;         /* what the last write before it stored is zeros, unless it was synced or
+                        * its file closed: a page that never got to the disk */
+    bool sticky;       /* all later calls fail too */
+    const char *below; /* counts only calls on paths that begin so; NULL: all. Borrowed */
 } io_fault;
 void io_fault_arm(io_fault f);
 int64_t io_n_calls(void);
+int64_t io_fault_hits(void); /* calls that were struck since arming */
 #endif

@@ -114,6 +114,47 @@ TEST(a_sticky_fault_goes_on_until_disarmed)
     assert_ok(io_fdatasync(fd, path));
 }
 
+TEST(a_late_fault_strikes_after_the_call)
+{
+    const char *other = tmp_path(dir, "other");
+    io_fault_arm((io_fault){.n = 1, .err = EIO, .late = true});
+    assert_int_equal(io_write(fd, "whole", 5, path), IG_EIO);
+    assert_content("whole");
+    io_fault_arm((io_fault){.n = 1, .err = EIO, .late = true});
+    assert_int_equal(io_rename(path, other), IG_EIO);
+    assert_true(file_exists(other));
+}
+
+TEST(what_was_not_synced_can_be_lost)
+{
+    io_fault_arm((io_fault){.n = 4, .err = EIO, .lose = true});
+    assert_ok(io_pwrite(fd, "synced", 6, 0, path));
+    assert_ok(io_fdatasync(fd, path));
+    assert_ok(io_pwrite(fd, "+new", 4, 6, path));
+    assert_int_equal(io_fdatasync(fd, path), IG_EIO);
+    AUTO(buf) b;
+    assert_ok(file_read(path, 1000, &b));
+    assert_int_equal(b.n, 10);
+    assert_memory_equal(b.data, "synced\0\0\0\0", 10);
+    io_fault_arm((io_fault){.n = 3, .err = EIO, .lose = true});
+    assert_ok(io_pwrite(fd, "+new", 4, 6, path));
+    assert_ok(io_fdatasync(fd, path));
+    assert_int_equal(io_fdatasync(fd, path), IG_EIO);
+    assert_content("synced+new");
+}
+
+TEST(a_fault_can_be_kept_to_one_folder)
+{
+    io_fault_arm((io_fault){.n = 2, .err = EIO, .sticky = true, .below = path});
+    assert_ok(io_write(fd, "a", 1, "the file behind the number counts"));
+    assert_ok(io_fsync_dir(dir));
+    assert_int_equal(io_fault_hits(), 0);
+    assert_int_equal(io_fdatasync(fd, ""), IG_EIO);
+    assert_int_equal(io_unlink(path), IG_EIO);
+    assert_ok(io_fsync_dir(dir));
+    assert_int_equal(io_fault_hits(), 2);
+}
+
 TEST(calls_are_counted)
 {
     int64_t before = io_n_calls();
@@ -173,6 +214,9 @@ int main(void)
         WITH_FILE(the_nth_call_fails_with_the_given_error),
         WITH_FILE(a_short_write_stores_half),
         WITH_FILE(a_sticky_fault_goes_on_until_disarmed),
+        WITH_FILE(a_late_fault_strikes_after_the_call),
+        WITH_FILE(what_was_not_synced_can_be_lost),
+        WITH_FILE(a_fault_can_be_kept_to_one_folder),
         WITH_FILE(calls_are_counted),
         WITH_FILE(every_call_counts_once_and_can_be_failed),
     };
