@@ -204,6 +204,7 @@ static ig_status write_stop(audit_log *l, const char *reason)
     event *e = memory;
     audit_ref unused;
     if (!e) return IG_ENOMEM;
+    TRY(audit_log_alive(l));
     lock_take(&l->lock);
     bool booted = l->booted;
     uint64_t n_open = l->n_admits - l->n_dones;

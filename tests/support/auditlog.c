@@ -1,5 +1,7 @@
 /* auditlog.c: audit events and small logs for tests. */
 #include "support/auditlog.h"
+#include <glob.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -154,6 +156,16 @@ ig_status auditlog_request(audit_log *l, const char *req, const audit_ref *load,
     ig_status st = audit_done(t, &e, ret_done);
     audit_token_free(t);
     return st;
+}
+
+size_t auditlog_n_segments(const char *dir)
+{
+    char pattern[1024];
+    glob_t found;
+    snprintf(pattern, sizeof pattern, "%s/segments/*.seg", dir);
+    size_t n = glob(pattern, 0, NULL, &found) ? 0 : found.gl_pathc;
+    globfree(&found);
+    return n;
 }
 
 static void ignore(void *user, ig_status status, const audit_ref *ref)

@@ -26,6 +26,8 @@ IG_MUST_USE ig_status auditlog_start(audit_log *l, audit_ref *ret_load);
 /* One request, admitted and done. */
 IG_MUST_USE ig_status auditlog_request(audit_log *l, const char *req, const audit_ref *load,
                                        audit_ref *ret_done);
+/* Segment files of a closed log. */
+size_t auditlog_n_segments(const char *dir);
 /* n denied events, in few syncs. */
 IG_MUST_USE ig_status auditlog_fill(audit_log *l, size_t n);
 #endif
