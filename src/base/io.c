@@ -196,7 +196,8 @@ ig_status io_pread(int fd, void *p, size_t n, int64_t offset, size_t *ret_n, con
 
 ig_status io_data_end(int fd, int64_t n, int64_t *ret_end, const char *what)
 {
-    int err = fault_errno();
+    io_fault f;
+    int err = fault_before(NULL, fd, &f);
     int64_t end = 0;
     while (!err && end < n) {
         off_t data = lseek(fd, (off_t)end, SEEK_DATA);
@@ -204,6 +205,7 @@ ig_status io_data_end(int fd, int64_t n, int64_t *ret_end, const char *what)
         off_t hole = data < 0 ? -1 : lseek(fd, data, SEEK_HOLE);
         end = hole > (off_t)end ? (int64_t)hole : n; /* no answer: all may be data */
     }
+    err = fault_after(&f, err);
     if (err) return refused(what, "examine", err);
     *ret_end = end < n ? end : n;
     return IG_OK;
