@@ -1,5 +1,7 @@
 /* States by themselves: their memory, the arrays over it, and writes that read what they write. The
  * order of reads and writes in a plan is test_plan's. */
+#include <sys/mman.h>
+#include <unistd.h>
 #include "ingot/ingot.h"
 #include "support/test.h"
 
@@ -27,6 +29,27 @@ TEST(a_state_is_zeroed_even_in_memory_that_was_used_before)
         memset(bytes, 0xff, (size_t)n);
         ig_state_free(st);
     }
+    ig_memory_clear_cache();
+}
+
+static bool resident(const char *p, size_t page)
+{
+    unsigned char there = 0;
+    assert_int_equal(mincore((void *)(uintptr_t)p, page, &there), 0);
+    return there & 1;
+}
+
+TEST(the_memory_of_a_state_is_there_as_far_as_it_reaches_and_no_further)
+{
+    const int64_t n = (int64_t)33 << 20; /* in a size class of 36 MiB */
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    ig_state *st = NULL;
+    ig_memory_clear_cache();
+    assert_ok(ig_state_new(IG_U8, &n, 1, &st));
+    const char *p = ig_state_data(st);
+    for (int64_t at = 0; at < n; at += 1 << 20) assert_true(resident(p + at, page));
+    assert_false(resident(p + ((int64_t)35 << 20), page)); /* the last huge page ends at 34 MiB */
+    ig_state_free(st);
     ig_memory_clear_cache();
 }
 
@@ -124,6 +147,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(a_state_is_zeroed_even_in_memory_that_was_used_before),
+        CASE(the_memory_of_a_state_is_there_as_far_as_it_reaches_and_no_further),
         CASE(outside_a_trace_a_state_is_an_array_over_the_same_memory),
         CASE(a_state_array_that_no_scope_could_own_keeps_no_memory),
         CASE(a_write_of_a_state_may_read_the_state_itself),
