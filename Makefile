@@ -114,7 +114,7 @@ ARCHIVES := $(B)/libapp.a $(B)/libingot-lm.a $(B)/libingot.a
 LIBRARIES := $(B)/libingot.a $(B)/libingot.so $(if $(SRC_LM),$(B)/libingot-lm.a $(B)/libingot-lm.so)
 PROGRAM := $(if $(CROSS),,$(if $(wildcard src/cli/main.c),$(B)/ingot))
 
-.PHONY: all libs test quick sanitized threaded fuzz-targets lint format fuzz coverage bench quality \
+.PHONY: all libs test quick sanitized threaded fuzz-targets lint format fuzz faults coverage bench quality \
     demo examples tests install uninstall clean help setup setup-tests generate
 all: $(LIBRARIES) $(PROGRAM) $(addsuffix .1,$(PROGRAM))
 $(if $(CROSS),$(shell ./setup.sh --sysroot $(CROSS) >&2))
@@ -250,6 +250,9 @@ threaded: $(filter $(QUICK_BIN),$(THREADED))
 fuzz-targets: $(FUZZ_BIN)
 fuzz:
 	@tests/fuzz/run.sh
+# make test strikes each call in one way, in turn.
+faults: $(B)/tests/server/test_slow_faults
+	@$< every
 coverage:
 	$(SUBMAKE) COV=1 quick
 	@tests/coverage.sh build/v-cov
@@ -293,6 +296,7 @@ make demo        a real model through all nine stages, in demo/
 make lint        format, layers, our own rules, static analysis
 make format      lets clang-format write
 make fuzz        libFuzzer on every parser, FUZZ_SECONDS each (20)
+make faults      every I/O call of a server's log, failing in six ways each (some minutes)
 make coverage    lines reached by the unit tests
 make bench       speed against llama.cpp, both built here
 make quality     perplexity and divergence of the default arithmetic

@@ -542,14 +542,13 @@ static void watch_request(request *r, int64_t now)
 static void *watch_main(void *arg)
 {
     server *sv = arg;
-    struct timespec pause = {0, WATCH_US * 1000};
+    lock_take(&sv->lock);
     while (!atomic_load(&sv->stopping)) {
-        nanosleep(&pause, NULL);
+        (void)cond_wait_until(&sv->stop_watching, &sv->lock, clock_mono_us() + WATCH_US);
         int64_t now = clock_mono_us();
-        lock_take(&sv->lock);
         for (int32_t i = 0; i < sv->n_open; i++) watch_request(sv->open[i], now);
-        lock_drop(&sv->lock);
     }
+    lock_drop(&sv->lock);
     return NULL;
 }
 
@@ -607,7 +606,10 @@ static void stop_threads(server *sv)
         if (clock_mono_us() > patience) atomic_store(&sv->cut, true);
         nanosleep(&pause, NULL);
     }
+    lock_take(&sv->lock);
     atomic_store(&sv->stopping, true);
+    cond_signal(&sv->stop_watching);
+    lock_drop(&sv->lock);
     queue_close(&sv->ready);
     if (sv->has_engine) pthread_join(sv->engine_thread, NULL);
     if (sv->has_watch) pthread_join(sv->watch_thread, NULL);

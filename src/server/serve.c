@@ -17,7 +17,7 @@ static ig_status set_machine(const config *c)
     return ig_device_set_threads((int)n);
 }
 
-/* The log's key: given, or beside the log, made on first use. */
+/* The log's key: given, or beside the log, made on first use with its public half. */
 static ig_status open_key(server *sv)
 {
     AUTO(buf) path = {0};
@@ -25,11 +25,16 @@ static ig_status open_key(server *sv)
     buf_init(&path, 4096);
     buf_printf(&path, *given ? "%s" : "%s.key", *given ? given : sv->config.text[SET_log]);
     TRY(buf_status(&path));
-    if (*given || file_exists(path.data)) return log_key_read(path.data, &sv->log_key);
-    TRY(log_key_generate(sv->config.text[SET_name], &sv->log_key));
-    TRY(log_key_write(sv->log_key, path.data));
+    if (*given) return log_key_read(path.data, &sv->log_key);
+    if (file_exists(path.data)) {
+        TRY(log_key_read(path.data, &sv->log_key));
+    } else {
+        TRY(log_key_generate(sv->config.text[SET_name], &sv->log_key));
+        TRY(log_key_write(sv->log_key, path.data));
+    }
     buf_str(&path, ".vkey");
     TRY(buf_status(&path));
+    if (file_exists(path.data)) return IG_OK; /* missing where a crash came between the two */
     return log_vkey_write(log_key_public(sv->log_key), path.data);
 }
 
@@ -49,6 +54,7 @@ static ig_status open_log(server *sv)
         .srv = sv->config.text[SET_name],
         .machine_id = machine,
         .create = true,
+        .segment_bytes = (size_t)sv->config.number[SET_log_segment],
         .take_over = sv->config.number[SET_take_over],
         .on_dead = on_dead,
         .user = sv,
@@ -136,6 +142,7 @@ ig_status serve_stop(server *sv, const char *reason)
     ig_lm_close(sv->model.lm);
     keys_done(&sv->keys);
     config_free(&sv->config);
+    cond_done(&sv->stop_watching);
     lock_done(&sv->lock);
     mem_free(sv);
     return s;
@@ -150,6 +157,7 @@ ig_status serve_start(const config *c, const serve_callbacks *callbacks, server 
     if (!sv) return IG_ENOMEM;
     if (callbacks) sv->callbacks = *callbacks;
     ig_status s = lock_init(&sv->lock, RANK_SERVER);
+    if (s == IG_OK && (s = cond_init(&sv->stop_watching)) != IG_OK) lock_done(&sv->lock);
     if (s != IG_OK) {
         mem_free(sv);
         return s;

@@ -72,6 +72,7 @@ typedef struct server {
     pthread_t text_thread[2], engine_thread, watch_thread;
     int n_text; /* of text_thread that run */
     bool has_queues, has_engine, has_watch;
+    cond stop_watching;    /* with `lock`: `stopping` is set */
     lock lock;             /* below */
     struct request **open; /* owned: admitted and not over */
     int32_t n_open, cap_open;
