@@ -23,6 +23,7 @@ typedef struct replay {
     const char *bundle, *trust, *vkey, *request, *isa;
     int64_t threads;
     bool json;
+    bool other_model; /* the bundle's root is not the recorded one */
     ig_audit_receipt *receipt;
     json_t *load, *admit, *done;
     ig_lm *lm;
@@ -113,7 +114,8 @@ static ig_status open_model(replay *r)
                        "the answer was computed under the numeric contract %s; this program has %s",
                        kset, ig_kset());
     TRY(ig_audit_model_verify(model.data, sig.data, r->trust, NULL, NULL, &m));
-    if (strcmp(m.root, text_of(r->admit, "model", "root")))
+    r->other_model = strcmp(m.root, text_of(r->admit, "model", "root")) != 0;
+    if (r->other_model)
         fprintf(stderr, "note: the bundle's root is %s, the answer was made by %s\n", m.root,
                 text_of(r->admit, "model", "root"));
     ig_dtype kv_type = IG_F16;
@@ -219,6 +221,13 @@ static void list_differences(const replay *r)
                 ig_device_threads());
 }
 
+/* The end of the line that says how it went: was it the model of the receipt? */
+static const char *model_words(const replay *r)
+{
+    if (r->json) return r->other_model ? "false" : "true";
+    return r->other_model ? ", by another model" : "";
+}
+
 static ig_status replay_all(replay *r, int *ret_code)
 {
     const int32_t *prompt = NULL, *want = NULL;
@@ -234,10 +243,11 @@ static ig_status replay_all(replay *r, int *ret_code)
         if (s == IG_OK && n) s = compare(r, prompt, n_prompt, want, n, i, &at, &other);
         if (s == IG_OK && at < n) {
             *ret_code = REPLAY_DIFFERS;
-            printf(r->json ? "{\"replay\":\"differs\",\"choice\":%d,\"token\":%lld,\"of\":%lld,"
-                             "\"recorded\":%d,\"computed\":%d}\n"
-                           : "differs: choice %d, token %lld of %lld is %d in the log and %d now\n",
-                   i, (long long)at, (long long)n, want[at], other);
+            printf(r->json
+                       ? "{\"replay\":\"differs\",\"choice\":%d,\"token\":%lld,\"of\":%lld,"
+                         "\"recorded\":%d,\"computed\":%d,\"same_model\":%s}\n"
+                       : "differs: choice %d, token %lld of %lld is %d in the log and %d now%s\n",
+                   i, (long long)at, (long long)n, want[at], other, model_words(r));
         }
         total += at;
         mem_free((void *)want);
@@ -246,9 +256,10 @@ static ig_status replay_all(replay *r, int *ret_code)
     }
     mem_free((void *)prompt);
     if (s == IG_OK && !*ret_code)
-        printf(r->json ? "{\"replay\":\"identical\",\"tokens\":%lld,\"seconds\":%.3f}\n"
-                       : "identical: %lld tokens, %.2f s\n",
-               (long long)total, (double)(clock_mono_us() - begin) * 1e-6);
+        printf(r->json ? "{\"replay\":\"identical\",\"tokens\":%lld,\"seconds\":%.3f,"
+                         "\"same_model\":%s}\n"
+                       : "identical: %lld tokens, %.2f s%s\n",
+               (long long)total, (double)(clock_mono_us() - begin) * 1e-6, model_words(r));
     return s;
 }
 

@@ -1,6 +1,8 @@
 """bundles.py INGOT: what may not be served, and why the message says so."""
+import base64
 import json
 import os
+import re
 import shutil
 import signal
 import struct
@@ -427,6 +429,58 @@ def _():
     s.chat()
     s.stop()
     s.verify()
+
+
+# --- another model than the receipt's
+def receipt_ids(receipt, name):
+    ids = base64.b64decode(next(l.split()[2] for l in receipt.splitlines() if l.startswith(f"open {name} ")))
+    return [i for i, in struct.iter_unpack("<i", ids)]
+
+
+def find_tensor(bundle, name):
+    """Shard, offset of the data, dtype, shape."""
+    shard = json.load(open(bundle.file("model.safetensors.index.json")))["weight_map"][name]
+    with open(bundle.file(shard), "rb") as f:
+        n, = struct.unpack("<Q", f.read(8))
+        info = json.loads(f.read(n))[name]
+    return shard, 8 + n + info["data_offsets"][0], info["dtype"], info["shape"]
+
+
+def alter_token(bundle, token):
+    """Makes one scale of the token's row in the embedding, which is the output matrix too, four times as large, and signs again."""
+    shard, at, dtype, shape = find_tensor(bundle, "model.embed_tokens.scales")
+    assert dtype == "F16", dtype
+    at += (token * shape[1] + 3) * 2
+    with open(bundle.own(shard), "r+b") as f:
+        f.seek(at)
+        scale, = struct.unpack("<e", f.read(2))
+        f.seek(at)
+        f.write(struct.pack("<e", 4 * scale))
+    bundle.sign()
+
+
+@case("replay-with-one-altered-resigned-weight-names-the-first-token-that-differs")
+def _():
+    folder = tempfile.mkdtemp(dir=root)
+    s = server_with_log(folder)
+    a = s.chat("Name three colours.", max_tokens=12)
+    s.stop()
+    receipt = a["audit"]["receipt"]
+    open(folder + "/receipt", "w").write(receipt)
+    prompt, answer = receipt_ids(receipt, "in.ids"), receipt_ids(receipt, "tout.0")
+    at = next(i for i, t in enumerate(answer) if i > 2 and t not in prompt + answer[:i])
+    b = Copy()
+    alter_token(b, answer[at])   # nothing before its turn can tell
+    replay = ["replay", folder + "/receipt", "--trust", TRUST, "--key", s.key, "--bundle"]
+    out = ingot(*replay, b.path)
+    found = re.fullmatch(r"differs: choice 0, token (\d+) of (\d+) is (\d+) in the log and (\d+) now, by another model\n", out.stdout)
+    assert out.returncode == 1 and found, out.stdout + out.stderr
+    *where, now = map(int, found.groups())
+    assert where == [at, len(answer), answer[at]] and now != answer[at], out.stdout
+    assert "note: the bundle's root is" in out.stderr, out.stderr
+    told = json.loads(ingot(*replay, b.path, "--json").stdout)
+    assert told == {"replay": "differs", "choice": 0, "token": at, "of": len(answer), "recorded": answer[at], "computed": now, "same_model": False}, told
+    assert ingot(*replay, BUNDLE).returncode == 0
 
 
 shutil.rmtree(root, ignore_errors=True)
