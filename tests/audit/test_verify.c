@@ -255,6 +255,45 @@ TEST(the_reading_api_shows_finds_and_proves)
     ig_audit_log_close(l);
 }
 
+/* Gives the last stored checkpoint another signature, in a record that is whole. */
+static void forge_last_note(void)
+{
+    AUTO(buf) bytes = {0}, forged = {0};
+    const char *path = tmp_path(dir, "segments/00000000000000000000.seg");
+    size_t at = SEGMENT_HEADER_N, last = 0;
+    segment_record r, note = {.size = 0};
+    assert_ok(file_read(path, SEGMENT_MAX_BYTES, &bytes));
+    const uint8_t *p = (const uint8_t *)bytes.data;
+    for (; segment_read(p + at, bytes.n - at, &r) == SEGMENT_RECORD; at += r.size)
+        if (r.kind == RECORD_CHECKPOINT) {
+            note = r;
+            last = at;
+        }
+    assert_true(last > 0);
+    char *mark = bytes.data + last + SEGMENT_RECORD_N + note.bytes.n - 20;
+    *mark = *mark == 'A' ? 'B' : 'A';
+    buf_init(&forged, SEGMENT_MAX_RECORD);
+    segment_record_write(RECORD_CHECKPOINT, note.index, note.bytes, &forged);
+    memcpy(bytes.data + last, forged.data, forged.n);
+    tmp_write(dir, "segments/00000000000000000000.seg", bytes.data, bytes.n);
+    assert_int_equal(unlink(tmp_path(dir, "checkpoint")), 0);
+}
+
+TEST(a_checkpoint_that_receipts_would_carry_must_be_signed)
+{
+    ig_audit_log *l;
+    audit_log *running;
+    findings f;
+    ig_audit_log_report r;
+    make_log(1, 0);
+    forge_last_note();
+    assert_fails(ig_audit_log_open(dir, log_key_public(key)->text, &l), IG_EVERIFY,
+                 "does not verify");
+    assert_fails(auditlog_open(dir, key, &running), IG_EVERIFY, "does not verify");
+    assert_int_equal(verify(&f, &r), IG_EVERIFY);
+    assert_non_null(strstr(f.text, "does not verify"));
+}
+
 static ig_status verify_once(void *user)
 {
     findings f;
@@ -537,6 +576,7 @@ int main(void)
         ISOLATED(a_published_checkpoint_that_was_rolled_back_is_found_at_start),
         ISOLATED(the_reading_api_shows_finds_and_proves),
         ISOLATED(every_failing_allocation_of_a_verification_is_reported),
+        ISOLATED(a_checkpoint_that_receipts_would_carry_must_be_signed),
         ISOLATED(a_seed_comes_from_a_root_that_the_log_has_signed),
         CASE(each_rule_between_events_is_enforced),
         CASE(leaves_of_an_old_log_still_parse_and_keep_the_rules),
