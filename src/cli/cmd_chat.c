@@ -156,7 +156,6 @@ static ig_status turn(talk *t)
     if (http != 200) return refused(t, http);
     if (*t->error) return ig_fail(IG_EIO, "the server ended the answer: %s", t->error);
     if (interrupted) fputs(" [stopped]", stdout);
-    fputs("\n", stdout);
     TRY(buf_status(&t->answer));
     TRY(add_message(t, "assistant", t->answer.data ? t->answer.data : "", t->answer.n));
     if (t->receipt && t->proof.n)
@@ -213,6 +212,7 @@ static ig_status ask(talk *t, const text_list *args)
     if (!prompt.n) return ig_fail(IG_EINVAL, "the prompt is empty");
     TRY(add_message(t, "user", prompt.data, prompt.n));
     TRY(turn(t));
+    if (isatty(STDOUT_FILENO)) fputs("\n", stdout); /* a file gets the answer and nothing else */
     if (t->stats) tell_stats(t);
     return IG_OK;
 }
@@ -283,6 +283,7 @@ static ig_status chat(talk *t)
         if (handled) continue;
         TRY(add_message(t, "user", line.data, line.n));
         ig_status s = turn(t);
+        if (s == IG_OK) fputs("\n", stdout);
         if (s == IG_OK && terminal) tell_stats(t);
         TRY(terminal ? forgive(t, s) : s);
     }

@@ -279,6 +279,14 @@ def an_answer_can_be_computed_again():
     assert server.audit("verify", path, "--answer", path + ".txt").returncode == 1
 
 
+def what_ask_prints_into_a_file_is_the_answer():
+    path = server.folder + "/asked"
+    with open(path, "wb") as f:
+        ask = [sys.argv[1], "ask", "--url", f"http://127.0.0.1:{server.port}", "--temperature", "0", "-n", "8", "--receipt", path + ".receipt", "Name three metals."]
+        assert subprocess.run(ask, stdout=f).returncode == 0
+    assert server.audit("verify", path + ".receipt", "--answer", path).returncode == 0, open(path, "rb").read()
+
+
 def sigterm_drains():
     answer = []
     t = threading.Thread(target=lambda: answer.append(server.request("POST", CHAT, {"messages": U, "max_tokens": 48, "temperature": 0})))
@@ -300,7 +308,7 @@ def the_log_is_whole():
     assert sum(e["type"] == "denied" for e in events) > 30
 
 
-for case in (curl_streams, a_receipt_can_be_fetched_again_without_its_secret, an_answer_can_be_computed_again, sigterm_drains, the_log_is_whole):
+for case in (curl_streams, a_receipt_can_be_fetched_again_without_its_secret, an_answer_can_be_computed_again, what_ask_prints_into_a_file_is_the_answer, sigterm_drains, the_log_is_whole):
     cases.run("ends." + case.__name__, case)
 server.close()
 cases.end()
