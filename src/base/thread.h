@@ -7,7 +7,6 @@
 
 typedef enum lock_rank {
     RANK_SERVER = 10,
-    RANK_ENGINE = 20,
     RANK_QUEUE = 30,
     RANK_REQUEST = 35,
     RANK_AUDIT = 40,

@@ -469,7 +469,7 @@ ig_status http_start(server *sv, http **ret_http)
     if (!h) return IG_ENOMEM;
     h->sv = sv;
     h->fd = -1;
-    request_resume = resume;
+    sv->resume = resume;
     ig_status s = strncmp(where, "unix:", 5) ? listen_tcp(h, where) : listen_unix(h, where + 5);
     if (s == IG_OK) {
         h->daemon = MHD_start_daemon(

@@ -4,8 +4,6 @@
 #include <string.h>
 #include "base/clock.h"
 
-void (*request_resume)(void *conn);
-
 ig_status request_new(server *sv, api_kind kind, buf *body, request **ret_request)
 {
     uint8_t random[12];
@@ -67,7 +65,7 @@ static void wake(request *r)
 {
     if (!r->suspended || !r->conn) return;
     r->suspended = false;
-    request_resume(r->conn);
+    r->sv->resume(r->conn);
 }
 
 void request_start(request *r, int http, bool stream)

@@ -94,9 +94,6 @@ void request_finish(request *r, const void *p, size_t n);
 /* Connection side (http.c). Copies at most cap bytes; 0: nothing yet (suspended, if `suspend` was
  * given), -1: the end. */
 int64_t request_read(request *r, char *out, size_t cap, void (*suspend)(void *conn));
-/* Wakes a suspended connection; set once by http.c. */
-extern void (*request_resume)(void *conn);
-
 /* queue */
 IG_MUST_USE ig_status queue_init(queue *q);
 void queue_done(queue *q);

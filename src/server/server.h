@@ -86,6 +86,7 @@ typedef struct server {
     struct recent *recent;          /* owned: ring of ended requests, by id */
     uint64_t n_recent;              /* ever put in */
     struct http *http;
+    void (*resume)(void *conn); /* wakes a suspended connection; http.c's */
 } server;
 
 static inline void server_phase(const server *sv, const char *what)
