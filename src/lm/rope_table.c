@@ -3,6 +3,7 @@
  * library defines "linear" and "llama3". */
 #include "lm/rope_table.h"
 #include <math.h>
+#include "base/fp.h"
 
 #define PI 0x1.921fb54442d18p1
 #define LN2 0x1.62e42fefa39efp-1
@@ -73,6 +74,7 @@ static double scaled(const lm_config *c, double f)
 
 void rope_table_fill(const lm_config *c, int64_t n, float *table)
 {
+    AUTO(fp_state) fp = fp_enter();
     int64_t half = c->head_dim / 2;
     double log_theta = log_of(c->rope_theta);
     for (int64_t i = 0; i < half; i++) {

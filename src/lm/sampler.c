@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 #include "base/fmath.h"
+#include "base/fp.h"
+#include "base/threefry.h"
 
 #define RADIX_BITS 11
 #define RADIX (1 << RADIX_BITS)
@@ -227,6 +229,7 @@ static int64_t truncate_candidates(const ig_lm_sampling *p, const candidate *c, 
 bool sampler_pick(const sampler *s, const float *logits, uint32_t index, void *scratch,
                   int32_t *ret_id)
 {
+    AUTO(fp_state) fp = fp_enter();
     const ig_lm_sampling *p = &s->p;
     pick_scratch x = divide(scratch, s->vocab);
     if (!sampler_finite(logits, s->vocab)) return false;
@@ -270,6 +273,7 @@ static float sum_exp(const float *l, int64_t n, float max)
 void sampler_logprobs(const sampler *s, const float *logits, int32_t id, float *ret_logprob,
                       ig_lm_logprob *ret_top, int32_t *ret_n)
 {
+    AUTO(fp_state) fp = fp_enter();
     int32_t n = 0, want = s->p.n_logprobs;
     float max = logits[argmax(logits, s->vocab)], norm = fmath_log(sum_exp(logits, s->vocab, max));
     *ret_logprob = (logits[id] - max) - norm;
@@ -281,23 +285,4 @@ void sampler_logprobs(const sampler *s, const float *logits, int32_t id, float *
     }
     for (int32_t i = 0; i < n; i++) ret_top[i].logprob = (ret_top[i].logprob - max) - norm;
     *ret_n = n;
-}
-
-static uint32_t rotl(uint32_t x, int r) { return x << r | x >> (32 - r); }
-
-void threefry2x32(const uint32_t key[2], const uint32_t counter[2], uint32_t out[2])
-{
-    static const uint8_t rotation[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
-    const uint32_t ks[3] = {key[0], key[1], 0x1BD11BDA ^ key[0] ^ key[1]};
-    uint32_t a = counter[0] + ks[0], b = counter[1] + ks[1];
-    for (uint32_t group = 0; group < 5; group++) {
-        for (int r = 0; r < 4; r++) {
-            a += b;
-            b = rotl(b, rotation[group % 2][r]) ^ a;
-        }
-        a += ks[(group + 1) % 3];
-        b += ks[(group + 2) % 3] + group + 1;
-    }
-    out[0] = a;
-    out[1] = b;
 }

@@ -7,7 +7,8 @@
  * reaches top_p of the whole); inverse CDF. All sums are f32 in candidate order. u =
  * (Threefry-2x32(key = seed high, low; counter = choice, output index)[0] >> 8) * 2^-24.
  * Temperature 0 takes the lowest id of the largest logit. Log-probabilities are of the raw logits:
- * (l - max) - log(sum of exp(l - max)), the sum in the order of docs/numerics.md. */
+ * (l - max) - log(sum of exp(l - max)), the sum in the order of docs/numerics.md. The caller's
+ * floating-point mode does not show. */
 #ifndef LM_SAMPLER_H
 #define LM_SAMPLER_H
 #include "base/mem.h"
@@ -40,7 +41,4 @@ bool sampler_pick(const sampler *s, const float *logits, uint32_t index, void *s
 void sampler_logprobs(const sampler *s, const float *logits, int32_t id, float *ret_logprob,
                       ig_lm_logprob *ret_top, int32_t *ret_n);
 bool sampler_finite(const float *logits, int64_t n);
-
-/* Threefry-2x32, 20 rounds. */
-void threefry2x32(const uint32_t key[2], const uint32_t counter[2], uint32_t out[2]);
 #endif

@@ -1,6 +1,6 @@
 /* test_kvpool.c: the ledger of pages against a slow one that knows everything. */
+#include "base/threefry.h"
 #include "lm/kvpool.h"
-#include "lm/sampler.h"
 #include "support/test.h"
 #include "support/walk.h"
 

@@ -1,5 +1,6 @@
 /* test_rope_table.c: the rotary table against the C library in double, for each scaling. */
 #include "lm/rope_table.h"
+#include <fenv.h>
 #include <math.h>
 #include "support/test.h"
 
@@ -67,6 +68,20 @@ TEST(llama3_scaling_stretches_long_waves_only)
             9000);
 }
 
+TEST(the_callers_rounding_does_not_show)
+{
+    enum { N = 500, D = 64 };
+    static float near[N * D], up[N * D];
+    const lm_config c = {.head_dim = D, .rope_theta = 10000};
+    rope_table_fill(&c, N, near);
+    fesetround(FE_UPWARD);
+    rope_table_fill(&c, N, up);
+    int after = fegetround();
+    fesetround(FE_TONEAREST);
+    assert_memory_equal(near, up, sizeof up);
+    assert_int_equal(after, FE_UPWARD);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -74,6 +89,7 @@ int main(void)
         CASE(far_positions_keep_their_bits),
         CASE(linear_scaling_divides_the_frequencies),
         CASE(llama3_scaling_stretches_long_waves_only),
+        CASE(the_callers_rounding_does_not_show),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* The sampler against a plain full sort, against hand-computed values, and against the distribution
  * that it claims. */
+#include <fenv.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,6 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 #include "base/fmath.h"
+#include "base/threefry.h"
 #include "lm/sampler.h"
 #include "support/walk.h"
 
@@ -445,6 +447,33 @@ static void every_failing_allocation_is_reported_and_leaks_nothing(void **state)
     assert_int_equal(walk_memory(open_and_close, &p), 3);
 }
 
+/* Sums of many weights: another rounding would choose another token now and then. */
+static void the_callers_rounding_does_not_show(void **state)
+{
+    (void)state;
+    static float logits[MAX_VOCAB];
+    sampler s = open_sampler(
+        (ig_lm_sampling){.temperature = 1.3f, .top_p = 0.9f, .seed = 5, .n_logprobs = 3},
+        MAX_VOCAB);
+    for (int i = 0; i < MAX_VOCAB; i++) logits[i] = unit();
+    for (uint32_t index = 0; index < 300; index++) {
+        float logprob[2];
+        ig_lm_logprob top[2][3];
+        int32_t id[2], n;
+        for (int up = 0; up < 2; up++) {
+            fesetround(up ? FE_UPWARD : FE_TONEAREST);
+            bool picked = sampler_pick(&s, logits, index, scratch, &id[up]);
+            sampler_logprobs(&s, logits, id[up], &logprob[up], top[up], &n);
+            fesetround(FE_TONEAREST);
+            assert_true(picked);
+        }
+        assert_int_equal(id[0], id[1]);
+        assert_memory_equal(&logprob[0], &logprob[1], sizeof logprob[0]);
+        assert_memory_equal(top[0], top[1], sizeof top[0]);
+    }
+    sampler_done(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -454,6 +483,7 @@ int main(void)
         cmocka_unit_test(penalties_and_bias_give_the_values_computed_by_hand),
         cmocka_unit_test(truncation_keeps_exactly_the_candidates_it_should),
         cmocka_unit_test(frequencies_are_those_of_the_softmax),
+        cmocka_unit_test(the_callers_rounding_does_not_show),
         cmocka_unit_test(random_numbers_depend_on_seed_choice_and_index_alone),
         cmocka_unit_test(threefry_gives_the_published_vectors),
         cmocka_unit_test(a_logit_that_is_no_number_fails_the_row),

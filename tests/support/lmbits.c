@@ -1,8 +1,8 @@
 /* lmbits.c: see lmbits.h. */
 #include "support/lmbits.h"
 #include "base/digest.h"
+#include "base/threefry.h"
 #include "ingot/device.h"
-#include "lm/sampler.h"
 #include "support/test.h"
 #include "support/tinylm.h"
 

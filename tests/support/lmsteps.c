@@ -1,8 +1,8 @@
 /* lmsteps.c: see lmsteps.h. */
 #include "support/lmsteps.h"
+#include "base/threefry.h"
 #include "ingot/device.h"
 #include "ingot/memory.h"
-#include "lm/sampler.h"
 #include "support/test.h"
 #include "support/tinylm.h"
 

@@ -1,10 +1,10 @@
 /* tinylm.c: see tinylm.h. One table gives tensors and config.json alike. */
 #include "support/tinylm.h"
 #include <math.h>
+#include "base/threefry.h"
 #include "ingot/io.h"
 #include "ingot/ops.h"
 #include "ingot/quant.h"
-#include "lm/sampler.h"
 #include "support/test.h"
 #include "support/tmp.h"
 

@@ -20,6 +20,7 @@
 #include <sys/mman.h>
 #include "array/cpu/machine.h"
 #include "base/clock.h"
+#include "base/fp.h"
 #include "base/thread.h"
 
 #define POOL_LINE 128               /* two 64-byte lines: the prefetcher pairs them */

@@ -6,28 +6,17 @@
  * (n/2, 0). */
 #include <string.h>
 #include "array/cpu/lower.h"
+#include "base/threefry.h"
 
 typedef struct pair {
     uint32_t a, b;
 } pair;
 
-static uint32_t rotate(uint32_t x, int by) { return x << by | x >> (32 - by); }
-
 static pair threefry(pair key, pair x)
 {
-    static const uint8_t rotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
-    const uint32_t keys[3] = {key.a, key.b, key.a ^ key.b ^ 0x1BD11BDA};
-    x.a += keys[0];
-    x.b += keys[1];
-    for (uint32_t i = 0; i < 5; i++) {
-        for (int k = 0; k < 4; k++) {
-            x.a += x.b;
-            x.b = rotate(x.b, rotations[i % 2][k]) ^ x.a;
-        }
-        x.a += keys[(i + 1) % 3];
-        x.b += keys[(i + 2) % 3] + i + 1;
-    }
-    return x;
+    uint32_t out[2];
+    threefry2x32((uint32_t[]){key.a, key.b}, (uint32_t[]){x.a, x.b}, out);
+    return (pair){out[0], out[1]};
 }
 
 /* Word w of n. */
