@@ -455,7 +455,7 @@ static void check_mm(bench *b)
 /* A pool of random vectors, stored through the reference; page ids are a permutation. */
 static char *make_pool(bench *b, const attend_args *a, int64_t n_pages, int kind)
 {
-    int64_t bytes = kv_page_bytes(a->n_kv, a->head_dim, a->kv_type), d = a->head_dim;
+    int64_t bytes = ig_page_bytes(a->n_kv, a->head_dim, a->kv_type), d = a->head_dim;
     char *pool = mem_aligned(64, (size_t)(n_pages * bytes));
     size_t el = a->kv_type == IG_I8 ? 1 : a->kv_type == IG_F32 ? 4 : 2;
     for (int64_t v = 0; v < n_pages * 2 * a->n_kv * KV_PAGE; v++) {

@@ -219,7 +219,7 @@ static paged paged_new(int n0, int n1, ig_dtype type)
 {
     static const int32_t page[2][MAX_PAGES] = {{3, 0, 9, 5, 12, 7}, {1, 11, 4, 13, 2, 6}};
     paged p = {.pages = ig_array_copy(page, IG_I32, DIMS(2, MAX_PAGES)), .n = {n0, n1}};
-    p.pool = ig_full(DIMS(PAGES, kv_page_bytes(KV, D, type)), 0, IG_U8);
+    p.pool = ig_full(DIMS(PAGES, ig_page_bytes(KV, D, type)), 0, IG_U8);
     for (int s = 0; s < 2; s++) {
         int n = p.n[s];
         int32_t *slot = malloc((size_t)(n + 1) * sizeof *slot);
@@ -307,7 +307,7 @@ TEST(a_query_gives_the_same_bits_alone_and_in_any_batch)
 
 TEST(a_negative_slot_is_written_nowhere)
 {
-    ig_array pool = ig_full(DIMS(2, kv_page_bytes(1, 4, IG_F32)), 7, IG_U8),
+    ig_array pool = ig_full(DIMS(2, ig_page_bytes(1, 4, IG_F32)), 7, IG_U8),
              kv = ig_full(DIMS(3, 1, 4), 1, IG_F32);
     ig_array y = ig_paged_write(pool, kv, kv, I32(-1, -64, 2 * 64), 1, 4,
                                 IG_F32); /* nowhere, nowhere, beyond the pool */

@@ -12,6 +12,10 @@
 #define STEP_SCRATCH_BYTES (RUN_SCRATCH_BYTES / 2)
 #define KERNEL_SCRATCH_BYTES (RUN_SCRATCH_BYTES / 2)
 
+/* Sum order (kernels.def, docs/numerics.md): elements of a block, partial sums in it. */
+#define SUM_BLOCK 4096
+#define SUM_LANES 64
+
 /* A group-quantised matrix where it lies (MLX layout, row-major, contiguous). */
 typedef struct qmat {
     const uint8_t *codes;        /* N rows of K * bits / 8 bytes */

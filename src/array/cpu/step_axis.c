@@ -7,8 +7,7 @@
 #include <string.h>
 #include "array/cpu/lower.h"
 #include "array/cpu/ref/order.h"
-
-#define BLOCK 4096
+#include "array/cpu/ref/reduce.h"
 
 typedef struct axis_args {
     const walk *kept, *axis;         /* the input: by rows, and along a row (relative) */
@@ -42,7 +41,7 @@ typedef struct stage {
 
 static stage stage_in(char *scratch)
 {
-    return (stage){scratch, scratch + BLOCK * 8, scratch + BLOCK * 16};
+    return (stage){scratch, scratch + SUM_BLOCK * 8, scratch + SUM_BLOCK * 16};
 }
 
 /* Elements [i, i + n) of the row at `base` in the computing type, in s->wide. */
@@ -97,11 +96,9 @@ static double sum_block(const axis_args *a, const void *x, int64_t n)
 {
     if (a->wide == IG_F32) return (double)a->k->sum(x, (size_t)n);
     const double *d = x;
-    double partial[64] = {0};
-    for (int64_t i = 0; i < n; i++) partial[i % 64] += d[i];
-    for (int half = 32; half; half /= 2)
-        for (int i = 0; i < half; i++) partial[i] += partial[i + half];
-    return partial[0];
+    double partial[SUM_LANES] = {0};
+    for (int64_t i = 0; i < n; i++) partial[i % SUM_LANES] += d[i];
+    return reduce_fold(partial);
 }
 
 /* The largest element, and the sum of exp(x - largest); both are exact in the computing type. */
@@ -109,15 +106,15 @@ static double row_sum(const axis_args *a, const char *base, int64_t n, const sta
                       double *ret_max)
 {
     double m = -INFINITY, total = 0;
-    for (int64_t i = 0; i < n; i += BLOCK) {
-        int64_t len = n - i < BLOCK ? n - i : BLOCK;
+    for (int64_t i = 0; i < n; i += SUM_BLOCK) {
+        int64_t len = n - i < SUM_BLOCK ? n - i : SUM_BLOCK;
         double b = max_block(a, load(a, base, i, len, s), len);
         m = m != m ? m : m > b ? m : b;
     }
     *ret_max = m;
     if (m == -INFINITY) return 0;
-    for (int64_t i = 0; i < n; i += BLOCK) {
-        int64_t len = n - i < BLOCK ? n - i : BLOCK;
+    for (int64_t i = 0; i < n; i += SUM_BLOCK) {
+        int64_t len = n - i < SUM_BLOCK ? n - i : SUM_BLOCK;
         void *x = load(a, base, i, len, s);
         exp_block(a, x, len, m);
         total += sum_block(a, x, len);
@@ -131,8 +128,8 @@ static void softmax_row(const axis_args *a, int64_t row, int64_t n, const stage 
     const char *base = walk_at(a->kept, row);
     char *out = walk_at(a->out_kept, row);
     double m, total = row_sum(a, base, n, s, &m);
-    for (int64_t i = 0; i < n; i += BLOCK) {
-        int64_t len = n - i < BLOCK ? n - i : BLOCK;
+    for (int64_t i = 0; i < n; i += SUM_BLOCK) {
+        int64_t len = n - i < SUM_BLOCK ? n - i : SUM_BLOCK;
         void *x = load(a, base, i, len, s);
         if (m == -INFINITY)
             memset(x, 0, (size_t)len * 8);
@@ -203,8 +200,8 @@ static void arg_run(const void *args, const run_ctx *r, int64_t block)
         const char *base = walk_at(a->kept, row);
         extreme e = {.index = -1};
         if (a->direct) e.index = a->k->argmax((const float *)base, (size_t)n);
-        for (int64_t i = 0; !a->direct && i < n; i += BLOCK) {
-            int64_t len = n - i < BLOCK ? n - i : BLOCK;
+        for (int64_t i = 0; !a->direct && i < n; i += SUM_BLOCK) {
+            int64_t len = n - i < SUM_BLOCK ? n - i : SUM_BLOCK;
             (a->op == OP_argmax ? a->order->largest
                                 : a->order->smallest)(&e, load(a, base, i, len, &s), len, i);
         }
@@ -218,13 +215,13 @@ static void scan_run(const void *args, const run_ctx *r, int64_t block)
 {
     const axis_args *a = args;
     span rows = axis_span(a, r, block);
-    int64_t n = count_now(a->n_axis, r), n_blocks = (n + BLOCK - 1) / BLOCK;
+    int64_t n = count_now(a->n_axis, r), n_blocks = (n + SUM_BLOCK - 1) / SUM_BLOCK;
     stage s = stage_in(step_scratch(r));
     for (int64_t row = rows.first; row < rows.end; row++) {
         _Alignas(8) char acc[8] = {0};
         for (int64_t b = 0; b < n_blocks; b++) {
-            int64_t i = (a->reverse ? n_blocks - 1 - b : b) * BLOCK,
-                    len = n - i < BLOCK ? n - i : BLOCK;
+            int64_t i = (a->reverse ? n_blocks - 1 - b : b) * SUM_BLOCK,
+                    len = n - i < SUM_BLOCK ? n - i : SUM_BLOCK;
             void *x = load(a, walk_at(a->kept, row), i, len, &s);
             a->order->scan(x, acc, len, a->reverse, a->inclusive);
             store(a, walk_at(a->out_kept, row), i, len, x, &s);

@@ -3,15 +3,15 @@
  *
  * The kernel slot wants float rows on one side and weight rows (f32, f16, bf16) with contiguous
  * columns on the other. Whatever is not like that is gathered into scratch, 4096 columns at a time:
- * a block of sum order, so the parts add up to the same bits. float64 and integers take a plain
- * loop over gathered rows. */
+ * a block of sum order, so the parts add up to the same bits. float64 takes a plain loop over
+ * gathered rows. */
 #include <math.h>
 #include <string.h>
 #include "array/cpu/lower.h"
+#include "array/cpu/ref/reduce.h"
 #include "array/cpu/ref/typed.h"
 #include "array/cpu/walk.h"
 
-#define K_BLOCK 4096
 #define PANEL 16  /* gathered weight rows */
 #define X_PANEL 8 /* gathered rows of the other side */
 #define MAX_ROWS 64
@@ -32,7 +32,6 @@ typedef struct matmul_args {
     count batch, m;
     int64_t n, depth;
     uint8_t out_dtype, out_size;
-    typed_fn cast_x, cast_w, cast_out; /* plain loop: to and from the type that it adds up in */
 } matmul_args;
 
 typedef struct tile {
@@ -73,10 +72,8 @@ static void gather_row(const side *s, const char *base, int64_t row, int64_t k0,
         for (int64_t i = 0; i < n; i++, p += by) memcpy(dst + i * 4, p, 4);
     else if (size == 2)
         for (int64_t i = 0; i < n; i++, p += by) memcpy(dst + i * 2, p, 2);
-    else if (size == 8)
-        for (int64_t i = 0; i < n; i++, p += by) memcpy(dst + i * 8, p, 8);
     else
-        for (int64_t i = 0; i < n; i++, p += by) dst[i] = *p;
+        for (int64_t i = 0; i < n; i++, p += by) memcpy(dst + i * 8, p, 8);
 }
 
 /* Scratch of a block, in floats: results of this part and of earlier ones, gathered rows of both
@@ -84,7 +81,7 @@ static void gather_row(const side *s, const char *base, int64_t row, int64_t k0,
 typedef struct buffers {
     float *sum, *part, *x, *w;
 } buffers;
-_Static_assert((2 * MM_TOKENS * MAX_ROWS + X_PANEL * K_BLOCK + PANEL * K_BLOCK) * 4 <=
+_Static_assert((2 * MM_TOKENS * MAX_ROWS + X_PANEL * SUM_BLOCK + PANEL * SUM_BLOCK) * 4 <=
                    STEP_SCRATCH_BYTES,
                "buffers fit");
 
@@ -92,7 +89,7 @@ static buffers buffers_in(char *scratch)
 {
     float *p = (float *)scratch;
     float *part = p + MM_TOKENS * MAX_ROWS, *x = part + MM_TOKENS * MAX_ROWS;
-    return (buffers){.sum = p, .part = part, .x = x, .w = x + X_PANEL * K_BLOCK};
+    return (buffers){.sum = p, .part = part, .x = x, .w = x + X_PANEL * SUM_BLOCK};
 }
 
 /* Rows [t0, t0 + n) of x as float rows: where they are, or gathered and converted (through part,
@@ -105,12 +102,12 @@ static const float *x_rows(const matmul_args *a, const char *base, int64_t t0, i
         return (const float *)base + t0 * a->x.row + k0;
     }
     for (int64_t t = 0; t < n; t++) {
-        float *row = b->x + t * K_BLOCK;
+        float *row = b->x + t * SUM_BLOCK;
         char *raw = (char *)(a->x.size == 4 ? row : b->part);
         gather_row(&a->x, base, t0 + t, k0, kn, raw);
         lower_row_f32(a->k, row, raw, (ig_dtype)a->x.dtype, (size_t)kn);
     }
-    *ret_ld = K_BLOCK;
+    *ret_ld = SUM_BLOCK;
     return b->x;
 }
 
@@ -125,8 +122,8 @@ static const char *w_rows(const matmul_args *a, const char *base, int64_t n0, in
         return base + k0 * a->w.size;
     }
     for (int64_t i = 0; i < n; i++)
-        gather_row(&a->w, base, n0 + i, k0, kn, (char *)b->w + i * K_BLOCK * a->w.size);
-    *ret_ld = K_BLOCK;
+        gather_row(&a->w, base, n0 + i, k0, kn, (char *)b->w + i * SUM_BLOCK * a->w.size);
+    *ret_ld = SUM_BLOCK;
     *ret_row = 0;
     return (const char *)b->w;
 }
@@ -165,7 +162,7 @@ static void matmul_run(const void *args, const run_ctx *r, int64_t block)
                  (size_t)a->depth, (size_t)(t.t1 - t.t0), kernel_scratch(r));
         return;
     }
-    int64_t rows = a->w.direct ? MAX_ROWS : PANEL, part = direct ? a->depth : K_BLOCK;
+    int64_t rows = a->w.direct ? MAX_ROWS : PANEL, part = direct ? a->depth : SUM_BLOCK;
     for (int64_t n0 = t.n0; n0 < t.n1; n0 += rows) {
         int64_t n = t.n1 - n0 < rows ? t.n1 - n0 : rows, k0 = 0;
         do {
@@ -179,76 +176,35 @@ static void matmul_run(const void *args, const run_ctx *r, int64_t block)
     }
 }
 
-/* --- float64 and integers */
+/* --- float64 */
 
-static double dot_f64(const double *x, const double *w, int64_t n)
+/* Elements [k0, k0 + n) of both rows through scratch, a block of sum order. */
+static double dot_block(const matmul_args *a, const char *x_base, int64_t row, const char *w_base,
+                        int64_t col, int64_t k0, int64_t n, char *scratch)
 {
-    double partial[64] = {0};
-    for (int64_t i = 0; i < n; i++) partial[i % 64] = fma(x[i], w[i], partial[i % 64]);
-    for (int half = 32; half; half /= 2)
-        for (int i = 0; i < half; i++) partial[i] += partial[i + half];
-    return partial[0];
+    double *x = (double *)scratch, *w = x + SUM_BLOCK, partial[SUM_LANES] = {0};
+    gather_row(&a->x, x_base, row, k0, n, (char *)x);
+    gather_row(&a->w, w_base, col, k0, n, (char *)w);
+    for (int64_t i = 0; i < n; i++)
+        partial[i % SUM_LANES] = fma(x[i], w[i], partial[i % SUM_LANES]);
+    return reduce_fold(partial);
 }
 
-static uint64_t dot_i64(const uint64_t *x, const uint64_t *w, int64_t n)
-{
-    uint64_t s = 0;
-    for (int64_t i = 0; i < n; i++) s += x[i] * w[i];
-    return s;
-}
-
-/* Columns [k0, k0 + n) of a row as float64 or int64, through `raw`. */
-static const void *plain_row(const side *s, typed_fn cast, const char *base, int64_t row,
-                             int64_t k0, int64_t n, char *raw, char *wide)
-{
-    gather_row(s, base, row, k0, n, raw);
-    cast(wide, raw, NULL, NULL, (size_t)n);
-    return wide;
-}
-
-static void plain_element(const matmul_args *a, const tile *t, int64_t row, int64_t col,
-                          char *scratch, void *y)
-{
-    const char *x_base = walk_at(a->x.batch, t->batch), *w_base = walk_at(a->w.batch, t->batch);
-    char *raw = scratch, *xs = raw + K_BLOCK * 8, *ws = xs + K_BLOCK * 8;
-    union {
-        double f;
-        uint64_t i;
-    } sum = {.i = 0};
-    bool f64 = a->out_dtype == IG_F64;
-    for (int64_t k0 = 0; k0 < a->depth; k0 += K_BLOCK) {
-        int64_t n = a->depth - k0 < K_BLOCK ? a->depth - k0 : K_BLOCK;
-        const void *x = plain_row(&a->x, a->cast_x, x_base, row, k0, n, raw, xs);
-        const void *w = plain_row(&a->w, a->cast_w, w_base, col, k0, n, raw, ws);
-        if (f64)
-            sum.f += dot_f64(x, w, n);
-        else
-            sum.i += dot_i64(x, w, n);
-    }
-    a->cast_out(y, &sum, NULL, NULL, 1);
-}
-
-static void plain_run(const void *args, const run_ctx *r, int64_t block)
+static void matmul_f64_run(const void *args, const run_ctx *r, int64_t block)
 {
     const matmul_args *a = args;
     tile t = tile_of(a, r, block);
-    int64_t m = count_now(a->m, r);
+    const char *x = walk_at(a->x.batch, t.batch), *w = walk_at(a->w.batch, t.batch);
+    double *y = (double *)a->out + t.batch * count_now(a->m, r) * a->n;
     for (int64_t row = t.t0; row < t.t1; row++)
-        for (int64_t col = t.n0; col < t.n1; col++)
-            plain_element(a, &t, row, col, step_scratch(r),
-                          a->out + ((t.batch * m + row) * a->n + col) * a->out_size);
-}
-
-static ig_status lower_plain(const lowering *l, matmul_args *a)
-{
-    ig_dtype wide = a->out_dtype == IG_F64 ? IG_F64 : IG_I64;
-    ig_dtype x = (ig_dtype)a->x.dtype, w = (ig_dtype)a->w.dtype;
-    if (typed_register(x) != x || typed_register(w) != w) return lower_bad_dtype(l, x);
-    a->cast_x = typed_cast(x, wide, false);
-    a->cast_w = typed_cast(w, wide, false);
-    a->cast_out = typed_cast(wide, (ig_dtype)a->out_dtype, false);
-    return a->cast_x && a->cast_w && a->cast_out ? IG_OK
-                                                 : lower_bad_dtype(l, (ig_dtype)a->out_dtype);
+        for (int64_t col = t.n0; col < t.n1; col++) {
+            double sum = 0;
+            for (int64_t k0 = 0; k0 < a->depth; k0 += SUM_BLOCK)
+                sum += dot_block(a, x, row, w, col, k0,
+                                 a->depth - k0 < SUM_BLOCK ? a->depth - k0 : SUM_BLOCK,
+                                 step_scratch(r));
+            y[row * a->n + col] = sum;
+        }
 }
 
 /* --- lowering */
@@ -289,10 +245,11 @@ ig_status lower_matmul(const lowering *l, step *ret_step)
     TRY(side_of(l, w, wd > 1 ? wd - 1 : -1, wd > 1 ? wd - 2 : 0, n_batch, &a->w));
     a->x.direct = a->x.dtype == IG_F32 && a->x.col == 1 && a->x.row >= 0;
     a->w.direct = typed_is_f32((ig_dtype)a->w.dtype) && a->w.col == 1 && a->w.row >= 0;
-    bool floats =
-        typed_is_f32(x->s.dtype) && typed_is_f32(w->s.dtype) && typed_is_f32(out->s.dtype);
-    if (!floats) TRY(lower_plain(l, a));
-    *ret_step = (step){.run = floats ? matmul_run : plain_run,
+    bool f64 = out->s.dtype == IG_F64;
+    for (int j = 0; j < 2; j++)
+        if (f64 ? l->in[j].s.dtype != IG_F64 : !typed_is_f32(l->in[j].s.dtype))
+            return lower_bad_dtype(l, l->in[j].s.dtype);
+    *ret_step = (step){.run = f64 ? matmul_f64_run : matmul_run,
                        .blocks = matmul_blocks,
                        .args = a,
                        .label = "matmul"};

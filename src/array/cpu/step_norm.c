@@ -1,6 +1,7 @@
 /* step_norm.c: rms_norm and layer_norm over the last axis, and rms_norm whose rows end as int8. */
 #include <math.h>
 #include "array/cpu/lower.h"
+#include "array/cpu/ref/reduce.h"
 
 typedef struct norm_args {
     rows_in x;
@@ -70,15 +71,13 @@ static void norm_rows8_run(const void *args, const run_ctx *r, int64_t block)
 static double sum_f64(const double *x, int64_t n, double mean, bool squares)
 {
     double total = 0;
-    for (int64_t at = 0; at < n; at += 4096) {
-        double partial[64] = {0};
-        for (int64_t i = at; i < n && i < at + 4096; i++) {
-            double t = x[i] - mean, *p = &partial[i % 64];
+    for (int64_t at = 0; at < n; at += SUM_BLOCK) {
+        double partial[SUM_LANES] = {0};
+        for (int64_t i = at; i < n && i < at + SUM_BLOCK; i++) {
+            double t = x[i] - mean, *p = &partial[i % SUM_LANES];
             *p = squares ? fma(t, t, *p) : *p + t;
         }
-        for (int half = 32; half; half /= 2)
-            for (int i = 0; i < half; i++) partial[i] += partial[i + half];
-        total += partial[0];
+        total += reduce_fold(partial);
     }
     return total;
 }

@@ -70,10 +70,8 @@ static void qmm_run(const void *args, const run_ctx *r, int64_t block)
  * columns */
 
 #define SEGMENT 128
-#define LANES 64
-#define N_BLOCK 4096
-#define SUM_FLOATS (LANES * SEGMENT)
-_Static_assert((X_ROWS * SUM_FLOATS + X_ROWS * N_BLOCK + N_BLOCK + SEGMENT) * 4 <=
+#define SUM_FLOATS (SUM_LANES * SEGMENT)
+_Static_assert((X_ROWS * SUM_FLOATS + X_ROWS * SUM_BLOCK + SUM_BLOCK + SEGMENT) * 4 <=
                    STEP_SCRATCH_BYTES,
                "scratch fits");
 
@@ -84,14 +82,15 @@ static int64_t plain_blocks(const void *args, const run_ctx *r)
     return count_now(a->batch, r) * m_blocks * ((a->w.k + SEGMENT - 1) / SEGMENT);
 }
 
-/* Columns [n0, n0 + n) of nt rows of x, N_BLOCK apart. */
+/* Columns [n0, n0 + n) of nt rows of x, SUM_BLOCK apart. */
 static void bring_columns(const qmm_args *a, int64_t row, int64_t nt, int64_t n0, int64_t n,
                           float *y, char *raw)
 {
     for (int64_t t = 0; t < nt; t++) {
         walk_gather(raw, walk_at(a->x.at, row + t) + n0 * a->x.by, a->x.size, a->x.by, n);
-        const float *x = lower_row_f32(a->k, y + t * N_BLOCK, raw, (ig_dtype)a->x.dtype, (size_t)n);
-        if (x != y + t * N_BLOCK) memcpy(y + t * N_BLOCK, raw, (size_t)n * 4);
+        const float *x =
+            lower_row_f32(a->k, y + t * SUM_BLOCK, raw, (ig_dtype)a->x.dtype, (size_t)n);
+        if (x != y + t * SUM_BLOCK) memcpy(y + t * SUM_BLOCK, raw, (size_t)n * 4);
     }
 }
 
@@ -106,12 +105,12 @@ static void add_block(const qmm_args *a, const qmat *w, int64_t k0, int64_t cols
         qmat piece = qmat_part(w, n0 + i, k0, 1, cols);
         a->k->qrow(row, &piece, 0);
         for (int64_t t = 0; t < nt; t++)
-            a->k->axpy(sums + t * SUM_FLOATS + i % LANES * cols, x[t * N_BLOCK + i], row,
+            a->k->axpy(sums + t * SUM_FLOATS + i % SUM_LANES * cols, x[t * SUM_BLOCK + i], row,
                        (size_t)cols);
     }
     for (int64_t t = 0; t < nt; t++) {
         float *s = sums + t * SUM_FLOATS, *y = out + t * w->k;
-        for (int64_t half = LANES / 2; half; half /= 2)
+        for (int64_t half = SUM_LANES / 2; half; half /= 2)
             add(s, s, s + half * cols, (size_t)(half * cols));
         add(y, y, s, (size_t)cols);
     }
@@ -129,11 +128,11 @@ static void plain_run(const void *args, const run_ctx *r, int64_t block)
     int64_t first = batch * m + t0;
     qmat w = qmat_part(&a->w, batch * a->w.n, 0, a->w.n, a->w.k);
     float *sums = (float *)step_scratch(r), *x = sums + X_ROWS * SUM_FLOATS,
-          *row = x + X_ROWS * N_BLOCK;
+          *row = x + X_ROWS * SUM_BLOCK;
     float *out = a->out + first * w.k + k0;
     for (int64_t t = 0; t < nt; t++) memset(out + t * w.k, 0, (size_t)cols * sizeof *out);
-    for (int64_t n0 = 0; n0 < w.n; n0 += N_BLOCK) {
-        int64_t n = w.n - n0 < N_BLOCK ? w.n - n0 : N_BLOCK;
+    for (int64_t n0 = 0; n0 < w.n; n0 += SUM_BLOCK) {
+        int64_t n = w.n - n0 < SUM_BLOCK ? w.n - n0 : SUM_BLOCK;
         bring_columns(a, first, nt, n0, n, x, (char *)(row + SEGMENT));
         add_block(a, &w, k0, cols, n0, n, x, nt, out, sums, row);
     }

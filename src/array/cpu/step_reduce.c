@@ -9,8 +9,6 @@
 #include "array/cpu/ref/reduce.h"
 #include "array/cpu/walk.h"
 
-#define SUM_BLOCK 4096
-#define SUM_LANES 64
 #define COLUMNS 64
 
 typedef struct reduce_args {

@@ -6,10 +6,9 @@
  * sum of -0 into +0, and the sign of a zero is lost anyway when the block is added to the total. */
 #ifndef CPU_VEC_SUM_H
 #define CPU_VEC_SUM_H
+#include "array/cpu/kernels.h"
 #include "array/cpu/vec.h"
 
-#define SUM_BLOCK 4096
-#define SUM_LANES 64
 #define SUM_VECS (SUM_LANES / VF_N)
 typedef struct sum64 {
     vf v[SUM_VECS];

@@ -118,7 +118,7 @@ static ig_status place_outputs(const work *w, ig_node *root)
             const layout *from = node_layout(w->in[donor]);
             l->buf = buffer_hold(from->buf);
             l->offset = from->offset;
-        } else if (!l->buf) { /* a failed evaluation may have left one */
+        } else {
             TRY(buffer_new((size_t)shape_nbytes(&root->out[k]), &l->buf));
             l->offset = 0;
         }

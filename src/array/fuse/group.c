@@ -6,6 +6,8 @@
 #include "array/fuse/group.h"
 #include <stdlib.h>
 #include <string.h>
+#include "array/core/eval.h"
+#include "array/core/shape.h"
 #include "array/core/view.h"
 #include "base/mem.h"
 
@@ -68,17 +70,10 @@ static bool is_leaf(const ig_node *n)
 /* Index of the listed node that makes a; false for what has its bytes already. */
 static bool listed(const group_set *s, ig_array a, uint32_t *ret_index)
 {
-    if (ig_is_empty(a) || is_leaf(a.node) || __atomic_load_n(&a.node->done, __ATOMIC_ACQUIRE))
-        return false;
+    if (ig_is_empty(a) || is_leaf(a.node) || node_is_done(a.node)) return false;
     if (a.node->mark >= s->n || s->nodes[a.node->mark] != a.node) return false;
     *ret_index = a.node->mark;
     return true;
-}
-
-static bool same_shape(const spec *a, const spec *b)
-{
-    return a->ndim == b->ndim && a->sym == b->sym &&
-           memcmp(a->dim, b->dim, (size_t)a->ndim * sizeof a->dim[0]) == 0;
 }
 
 static bool reads_state(const ig_node *n)
@@ -120,8 +115,8 @@ static bool is_residual_add(const group_set *s, const ig_node *n, uint32_t *ret_
         if (!inner_of(s, product, ret_inner) || product.node->op != OP_quantized_matmul_rows8)
             continue;
         const spec *r = node_spec(residual), *p = node_spec(product);
-        if (r->dtype != IG_F32 || p->dtype != IG_F32 || !same_shape(r, p) ||
-            !same_shape(p, &n->out[0]) || !is_row_major(residual))
+        if (r->dtype != IG_F32 || p->dtype != IG_F32 || !shape_eq(r, p) ||
+            !shape_eq(p, &n->out[0]) || !is_row_major(residual))
             continue;
         *ret_residual = residual;
         return true;
@@ -180,7 +175,7 @@ static bool fits(const growth *g, ig_array a, uint32_t *ret_index)
     ig_array residual;
     if (!listed(g->set, a, ret_index) || !movable(g->set, *ret_index)) return false;
     const ig_node *n = g->set->nodes[*ret_index];
-    return group_is_elementwise(n->op) && same_shape(&n->out[0], g->shape) &&
+    return group_is_elementwise(n->op) && shape_eq(&n->out[0], g->shape) &&
            (uint32_t)reads_of(g, n) == g->set->uses[*ret_index] &&
            !is_residual_add(g->set, n, &inner, &residual);
 }

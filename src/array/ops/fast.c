@@ -112,7 +112,7 @@ static ig_status check_pool(const op_call *c, int k, int64_t n_kv, int64_t head_
     if (n_kv < 1 || n_kv > INT16_MAX || head_dim < 1 || head_dim > INT16_MAX)
         return ig_fail(IG_EINVAL, "%s: %lld heads of %lld", op_name(c), (long long)n_kv,
                        (long long)head_dim);
-    int64_t n_bytes = kv_page_bytes(n_kv, head_dim, (ig_dtype)kv_type);
+    int64_t n_bytes = ig_page_bytes(n_kv, head_dim, (ig_dtype)kv_type);
     if (arg(c, k)->dim[1] == n_bytes && !arg(c, k)->sym) return IG_OK;
     return ig_fail(IG_ESHAPE,
                    "%s: argument pool is %s: a page of %lld heads of %lld in %s has %lld bytes",

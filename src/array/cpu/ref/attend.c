@@ -8,7 +8,7 @@
 static void load_block(float *y, const attend_args *a, int32_t page, int which, size_t have)
 {
     size_t d = (size_t)a->head_dim, head = (size_t)(which * a->n_kv + a->kv_head) * KV_PAGE;
-    const char *base = a->pool + page * kv_page_bytes(a->n_kv, a->head_dim, a->kv_type);
+    const char *base = a->pool + page * ig_page_bytes(a->n_kv, a->head_dim, a->kv_type);
     if (a->kv_type == IG_I8) {
         const int8_t *codes = (const int8_t *)base + head * d;
         const float *scale = (const float *)(base + 2 * (size_t)a->n_kv * KV_PAGE * d) + head;

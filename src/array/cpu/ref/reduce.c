@@ -51,14 +51,19 @@ static void sum_F32(void *acc, const void *x, size_t n)
     *total += ref_sum(x, n);
 }
 
+double reduce_fold(double partial[SUM_LANES])
+{
+    for (int half = SUM_LANES / 2; half; half /= 2)
+        for (int i = 0; i < half; i++) partial[i] += partial[i + half];
+    return partial[0];
+}
+
 static void sum_F64(void *acc, const void *x_, size_t n)
 {
     const double *x = x_;
     double partial[SUM_LANES] = {0}, *total = acc;
     for (size_t i = 0; i < n; i++) partial[i % SUM_LANES] += x[i];
-    for (int half = SUM_LANES / 2; half; half /= 2)
-        for (int i = 0; i < half; i++) partial[i] += partial[i + half];
-    *total += partial[0];
+    *total += reduce_fold(partial);
 }
 
 #define ROW(op, t, T, take) [OP_##op][IG_##t] = op##_##t,

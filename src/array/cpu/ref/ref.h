@@ -9,9 +9,6 @@
 #include "array/cpu/kernels.def"
 #undef SLOT
 
-#define SUM_BLOCK 4096
-#define SUM_LANES 64
-
 /* Folds the 64 partial sums of a block 32-16-8-4-2-1; destroys them. */
 float ref_fold(float partial[SUM_LANES]);
 

@@ -36,7 +36,7 @@ static void load_block(float *y, const attend_args *a, int32_t page, int which, 
 {
     size_t d = (size_t)a->head_dim, dp = padded(d),
            head = (size_t)(which * a->n_kv + a->kv_head) * KV_PAGE;
-    const char *base = a->pool + page * kv_page_bytes(a->n_kv, a->head_dim, a->kv_type);
+    const char *base = a->pool + page * ig_page_bytes(a->n_kv, a->head_dim, a->kv_type);
     const float *scale =
         (const float *)(base + 2 * (size_t)a->n_kv * KV_PAGE * d) + head; /* of int8 */
     size_t n = d == dp ? d * have : d, runs = d == dp ? 1 : have; /* unpadded vectors are one run */
