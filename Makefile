@@ -114,7 +114,8 @@ ARCHIVES := $(B)/libapp.a $(B)/libingot-lm.a $(B)/libingot.a
 LIBRARIES := $(B)/libingot.a $(B)/libingot.so $(if $(SRC_LM),$(B)/libingot-lm.a $(B)/libingot-lm.so)
 PROGRAM := $(if $(CROSS),,$(if $(wildcard src/cli/main.c),$(B)/ingot))
 
-.PHONY: all libs test quick sanitized threaded fuzz-targets lint format fuzz faults coverage bench quality \
+.PHONY: all libs test quick sanitized threaded portable fuzz-targets lint format fuzz faults coverage \
+    bench quality \
     demo examples tests install uninstall clean help setup setup-tests generate
 all: $(LIBRARIES) $(PROGRAM) $(addsuffix .1,$(PROGRAM))
 $(if $(CROSS),$(shell ./setup.sh --sysroot $(CROSS) >&2))
@@ -246,6 +247,9 @@ sanitized: $(QUICK_BIN) $(FUZZ_BIN)
 	@$(run_tests) $(QUICK_BIN) $(FUZZ_BIN)
 THREADED := $(patsubst %.c,$(B)/%,$(shell grep -lE 'pthread_create|thread_start|pool_run' $(TEST_SRC)))
 threaded: $(filter $(QUICK_BIN),$(THREADED))
+	@$(run_tests) $^
+PORTABLE := $(addprefix $(B)/tests/,cpu/test_slots cpu/test_contract lm/test_bits)
+portable: $(PORTABLE)
 	@$(run_tests) $^
 fuzz-targets: $(FUZZ_BIN)
 fuzz:
