@@ -23,7 +23,7 @@ static ig_status answer(ig_lm *lm, const char *question)
     const ig_lm_sampling sampling = {.temperature = 0.6f, .top_p = 0.9f, .seed = 1};
     int n =
         snprintf(messages, sizeof messages, "[{\"role\":\"user\",\"content\":\"%s\"}]", question);
-    if (n < 0 || (size_t)n >= sizeof messages) return IG_ELIMIT;
+    if ((size_t)n >= sizeof messages) return ig_fail(IG_ELIMIT, "the question is too long");
     ig_status s = ig_lm_prompt_chat(lm, messages, (size_t)n, NULL, &prompt);
     if (s == IG_OK) s = ig_lm_generate(lm, prompt, &sampling, 200, print, NULL, &finish);
     ig_lm_prompt_free(prompt);

@@ -24,6 +24,7 @@ typedef struct ig_rows8 {
     int32_t group;  /* activation group: 32, 64, 128 */
 } ig_rows8;
 
+/* Bytes of one record; 0 for n_cols below 0 or above 2^31 - 1, or group below 1. */
 IG_API int64_t ig_rows8_bytes(int64_t n_cols, int32_t group);
 
 /* Quantises w [..., N, K] (f32, f16, bf16) as MLX does; codes u32, scales and biases in w's
@@ -32,7 +33,8 @@ IG_API ig_quantized ig_quantize(ig_array w, int32_t group, int32_t bits);
 /* The inverse: [..., N, K] in the scales' dtype. */
 IG_API ig_array ig_dequantize(ig_quantized w);
 /* x [..., M, K] times wT: [..., M, N] f32 (transpose true), exact: activations as they are, the
- * float sum of docs/numerics.md. transpose false: x [..., M, N] times w: [..., M, K]. */
+ * float sum of docs/numerics.md. transpose false: x [..., M, N] times w: [..., M, K]. w is one matrix
+ * [N, K], or has the leading dims of x. */
 IG_API ig_array ig_quantized_matmul(ig_array x, ig_quantized w, bool transpose);
 /* x [T, K] f32 to int8 rows. */
 IG_API ig_rows8 ig_int8_rows(ig_array x, int32_t group);

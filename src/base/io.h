@@ -6,7 +6,8 @@
 #include <sys/stat.h>
 #include "base/mem.h"
 
-/* A file that is not there is IG_ENOTFOUND, any other refusal IG_EIO. O_CLOEXEC is added. */
+/* Of every call: a file that is not there is IG_ENOTFOUND, memory that the system lacks IG_ENOMEM,
+ * any other refusal IG_EIO. Outputs are untouched on failure. io_open adds O_CLOEXEC. */
 IG_MUST_USE ig_status io_open(const char *path, int flags, mode_t mode, int *ret_fd);
 IG_MUST_USE ig_status io_fstat(int fd, struct stat *ret_st, const char *what);
 IG_MUST_USE ig_status io_read(int fd, void *p, size_t n, size_t *ret_n, const char *what);

@@ -1,5 +1,5 @@
-/* progress.h: one line for long work: bar, bytes or items, rate, time left. Only when the stream is
- * a terminal; silent in a pipe. The library itself never draws: callers pass a callback. */
+/* progress.h: how far long work is. Libraries never draw: they call back (the command's line
+ * is in src/cli/cli.h). */
 #ifndef BASE_PROGRESS_H
 #define BASE_PROGRESS_H
 #include <stdint.h>
