@@ -199,7 +199,9 @@ IG_API IG_MUST_USE ig_status ig_lm_step(ig_lm *lm, const ig_lm_feed *feeds, int3
 
 typedef struct ig_lm_step_stats {
     int64_t n_steps, n_tokens, n_outputs;
-    int64_t wall_ns, kernel_ns, wait_ns; /* kernel and wait when timing is on */
+    int64_t wall_ns;            /* of steps: inputs written, plan replayed, tokens sampled */
+    int64_t plan_ns;            /* of it in replays */
+    int64_t kernel_ns, wait_ns; /* as in ig_plan_stats: of all workers, when timing is on */
 } ig_lm_step_stats;
 IG_API void ig_lm_get_step_stats(const ig_lm *lm, ig_lm_step_stats *ret_stats);
 IG_API void ig_lm_set_timing(ig_lm *lm, bool on);

@@ -161,18 +161,37 @@ static float logit_of(uint32_t key)
     return fmath_of_bits((int32_t)(u >> 31 ? u & 0x7fffffffu : ~u));
 }
 
-/* All candidates that may be among the first k: whole bins of the top key bits, so ties are
- * complete. */
+/* The largest key that can matter. A weight below 2^-24 of the first one changes no float sum that
+ * begins with it, so neither the total nor any prefix: it is never picked, since the goal is less
+ * than the total. exp(-17) is less by a third, more than the subtraction rounds where logits are
+ * below 2^20. */
+static uint32_t last_key(const float *l, int64_t n)
+{
+    uint32_t first = UINT32_MAX;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t key = key_of(l[i]);
+        first = key < first ? key : first;
+    }
+    float top = logit_of(first);
+    return fabsf(top) < 0x1p20f ? key_of(top - 17) : UINT32_MAX;
+}
+
+/* All candidates that may be among the first k and matter: whole bins of the top key bits, so ties
+ * are complete. */
 static int64_t shortlist(const float *l, int64_t n, int64_t k, const pick_scratch *s)
 {
     int64_t n_kept = 0, below = 0;
-    uint32_t last = 0;
-    memset(s->count, 0, RADIX * sizeof *s->count);
-    for (int64_t i = 0; i < n; i++) s->count[key_of(l[i]) >> (32 - RADIX_BITS)]++;
-    while (last < RADIX - 1 && (below += s->count[last]) < k) last++;
+    uint32_t last = last_key(l, n), bin = 0;
+    if (k < n) {
+        memset(s->count, 0, RADIX * sizeof *s->count);
+        for (int64_t i = 0; i < n; i++) s->count[key_of(l[i]) >> (32 - RADIX_BITS)]++;
+        while (bin < RADIX - 1 && (below += s->count[bin]) < k) bin++;
+        uint32_t end = bin << (32 - RADIX_BITS) | (UINT32_MAX >> RADIX_BITS);
+        last = end < last ? end : last;
+    }
     for (int64_t i = 0; i < n; i++) {
-        uint32_t key = key_of(l[i]);
-        if (key >> (32 - RADIX_BITS) <= last) s->a[n_kept++] = (candidate){key, (int32_t)i};
+        s->a[n_kept] = (candidate){key_of(l[i]), (int32_t)i};
+        n_kept += s->a[n_kept].key <= last;
     }
     return n_kept;
 }

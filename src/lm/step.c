@@ -147,6 +147,7 @@ void ig_lm_get_step_stats(const ig_lm *lm, ig_lm_step_stats *ret_stats)
     *ret_stats = lm->stats;
     if (!lm->plan) return;
     ig_plan_get_stats(lm->plan, &p);
+    ret_stats->plan_ns = p.wall_ns;
     ret_stats->kernel_ns = p.kernel_ns;
     ret_stats->wait_ns = p.wait_ns;
 }

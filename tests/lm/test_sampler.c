@@ -165,6 +165,24 @@ static void picks_equal_a_full_sort_with_every_rule_in_its_place(void **state)
     }
 }
 
+/* Weights from 1 down to where a float sum no longer feels them, and logits so large that they
+ * differ by more than a weight's whole range. */
+static void picks_equal_a_full_sort_where_weights_vanish(void **state)
+{
+    (void)state;
+    static const float range[] = {9, 18, 40, 300, 0x1p22f}, top[] = {0, -1e4f, 0x1p19f, 0x1p24f};
+    static float logits[MAX_VOCAB];
+    for (size_t i = 0; i < N_ELEM(range) * N_ELEM(top); i++) {
+        ig_lm_sampling p = {.temperature = 1, .seed = i, .top_p = i % 3 ? 0 : 0.999999f};
+        sampler s = open_sampler(p, MAX_VOCAB);
+        for (int k = 0; k < MAX_VOCAB; k++)
+            logits[k] = top[i % N_ELEM(top)] - range[i / N_ELEM(top)] * unit();
+        for (uint32_t index = 0; index < 200; index++)
+            assert_int_equal(pick(&s, logits, index), reference(&s, logits, index));
+        sampler_done(&s);
+    }
+}
+
 static void greedy_takes_the_lowest_id_of_the_largest(void **state)
 {
     (void)state;
@@ -478,6 +496,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(picks_equal_a_full_sort_with_every_rule_in_its_place),
+        cmocka_unit_test(picks_equal_a_full_sort_where_weights_vanish),
         cmocka_unit_test(greedy_takes_the_lowest_id_of_the_largest),
         cmocka_unit_test(ties_at_the_edge_of_top_k_go_to_the_lower_id),
         cmocka_unit_test(penalties_and_bias_give_the_values_computed_by_hand),
