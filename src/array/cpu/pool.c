@@ -13,7 +13,8 @@
  * without a shared word. Waiters pause, then yield; a thread that has waited for POOL_PARK_US parks
  * on `changed`, and publishers wake only when somebody is parked (a futex costs 50 to 75 us on a
  * virtual CPU, a round 0.3). Our own threads, which are nicer than the caller, offer their core
- * between blocks: a thread that loses it inside one makes all others wait for it. */
+ * between blocks, having reported what it did: a thread that loses its core inside a block makes all
+ * others wait for it. */
 #include "array/cpu/pool.h"
 #include <sched.h>
 #include <string.h>
@@ -30,7 +31,7 @@
 #define POOL_PORTION 16             /* blocks taken at once, at most */
 #define POOL_PAUSES 300             /* before a waiter yields */
 #define POOL_YIELDS 8               /* between two looks at the clock */
-#define POOL_PARK_US 1000
+#define POOL_PARK_US 4000
 #define POOL_BURST_US 500 /* of work, then the core is offered to others */
 #define POOL_CHECK_US 100 /* about how often a working thread looks at the clock */
 #define POOL_MAX_CHECK 256
@@ -78,6 +79,7 @@ typedef struct __attribute__((aligned(POOL_LINE))) worker {
     int64_t resumed_us;          /* when this thread last got its core, as far as it knows */
     int64_t checked_us;          /* when it last looked at the clock */
     int32_t n_portions, n_check; /* claims since then, and how many until it looks again */
+    bool due;                    /* it is time to offer the core to others */
     _Atomic int64_t wait_ticks;  /* also written after a run's end, hence atomic */
     round round;                 /* the last one that it published */
 } worker;
@@ -205,20 +207,27 @@ static void wait_change(pool *p, worker *w, uint64_t now)
     w->resumed_us = clock_mono_us();
 }
 
-/* Between two claims: gives the core away now and then, so that where another process wants it, it
- * is taken here and not inside a block for which everybody then waits. */
-static void breathe(worker *w)
+/* After a claim's blocks: is it time to offer the core? Where another process wants it, it is then
+ * taken between two claims and not inside a block for which everybody waits. */
+static bool is_due(worker *w)
 {
-    if (++w->n_portions < w->n_check) return;
+    if (++w->n_portions < w->n_check) return false;
     int64_t now = clock_mono_us(), spent = now - w->checked_us;
     if (spent > 2 * POOL_CHECK_US) w->n_check = (int32_t)(w->n_check * POOL_CHECK_US / spent) + 1;
     if (spent < POOL_CHECK_US / 2 && w->n_check < POOL_MAX_CHECK) w->n_check *= 2;
-    if (now - w->resumed_us > POOL_BURST_US) {
-        sched_yield();
-        w->resumed_us = now = clock_mono_us();
-    }
     w->checked_us = now;
     w->n_portions = 0;
+    return now - w->resumed_us > POOL_BURST_US;
+}
+
+/* Offers the core if that is due; only with all finished blocks reported. */
+static bool offered_core(worker *w)
+{
+    if (!w->due) return false;
+    w->due = false;
+    sched_yield();
+    w->resumed_us = w->checked_us = clock_mono_us();
+    return true;
 }
 
 static void wait_timed(pool *p, worker *w, uint64_t now)
@@ -275,15 +284,16 @@ static void run_blocks(worker *w, const member *first, int64_t base, int64_t k, 
     if (j->timing) w->kernel_ticks += cpu_ticks() - t;
 }
 
-/* Claims and runs what is left of a lane; returns how many blocks. */
+/* Claims and runs what is left of a lane, or until the core is to be offered; returns how many
+ * blocks. */
 static int64_t drain(worker *w, lane *l, uint32_t number)
 {
     uint32_t left, taken;
     int64_t n_done = 0;
-    while ((taken = claim(l, number, &left))) {
+    while (!w->due && (taken = claim(l, number, &left))) {
         run_blocks(w, l->m, l->base, l->end - (int64_t)left, taken);
         n_done += taken;
-        if (w->ctx.worker) breathe(w);
+        if (w->ctx.worker) w->due = is_due(w);
     }
     return n_done;
 }
@@ -295,8 +305,9 @@ static bool finishes(slot *s, int64_t n_done)
 }
 
 /* Claims and runs what is left of a round, of which this thread has done n_done blocks before;
- * true when it finished the last block and has to publish. Its own blocks are reported before it
- * looks at the lanes of others: mostly they are the last. */
+ * true when it finished the last block and has to publish. Blocks are reported lane by lane, its own
+ * first: mostly they are the last; and before it offers its core: nobody waits for a thread that is
+ * away. */
 static bool work_round(pool *p, worker *w, uint64_t now, int64_t n_done)
 {
     uint32_t number = (uint32_t)(now >> 16);
@@ -305,10 +316,12 @@ static bool work_round(pool *p, worker *w, uint64_t now, int64_t n_done)
     slot *s = &p->slots[number & 1];
     lane *lanes = p->lanes[number & 1];
     int own = w->ctx.worker % n;
-    if (finishes(s, n_done + drain(w, &lanes[own], number))) return true;
-    int64_t stolen = 0;
-    for (int v = 1; v < n; v++) stolen += drain(w, &lanes[(own + v) % n], number);
-    return finishes(s, stolen);
+    for (int v = 0; v < n; v++)
+        do {
+            if (finishes(s, n_done + drain(w, &lanes[(own + v) % n], number))) return true;
+            n_done = 0;
+        } while (offered_core(w));
+    return false;
 }
 
 /* --- publishing */
@@ -338,6 +351,23 @@ static int32_t gather(const job *j, cursor *at, round *r, const run_ctx *ctx)
     r->m[r->n_members] = (member){.start = (int32_t)n};
     r->n_blocks = (int32_t)n;
     return (int32_t)n;
+}
+
+/* Fetches what publishing the next phases will read: weights have driven it out of the caches since
+ * the last run. The arguments of the phase at the cursor; the steps of the one after it, which say
+ * where their arguments are. */
+static void look_ahead(const job *j, const cursor *at)
+{
+    if (at->phase + 1 >= j->n_phases) return;
+    const int32_t *first = &j->first[at->phase];
+    for (int32_t i = first[0]; i < first[1] && i < first[0] + POOL_LANE_MEMBERS; i++) {
+        __builtin_prefetch(j->steps[i].args);
+        __builtin_prefetch((const char *)j->steps[i].args + 64);
+    }
+    for (int32_t i = first[1]; i < first[2] && i < first[1] + POOL_LANE_MEMBERS; i++) {
+        __builtin_prefetch(&j->steps[i]);
+        __builtin_prefetch((const char *)&j->steps[i + 1] - 1);
+    }
 }
 
 static void start_threads(pool *p);
@@ -400,6 +430,7 @@ static int64_t publish(pool *p, worker *w, uint64_t now)
     atomic_store_explicit(&p->now, (uint64_t)number << 16 | (unsigned)lanes_n,
                           memory_order_release);
     wake(p);
+    look_ahead(j, &at);
     run_blocks(w, r->m, r->base, lane_start(n, own, lanes_n), mine);
     cpu_fence();
     wake(p);
