@@ -305,6 +305,31 @@ TEST(a_query_gives_the_same_bits_alone_and_in_any_batch)
     assert_ok(ig_device_set_threads(threads));
 }
 
+TEST(keys_turned_while_they_are_written_have_the_bits_of_keys_turned_before)
+{
+    static const ig_dtype types[] = {IG_F32, IG_F16, IG_BF16, IG_I8};
+    const char *first = ig_device_isa();
+    ig_array k = arrays_spread(IG_F32, DIMS(5, KV, D), -2, 2, 1), /* every second of two heads */
+        wide = ig_slice(arrays_spread(IG_F32, DIMS(5, 2 * KV, D), -2, 2, 2), DIMS(0, 1, 0),
+                        DIMS(5, 2 * KV, D), DIMS(1, 2, 1));
+    ig_array table = arrays_spread(IG_F32, DIMS(9, 2, D / 2 - 1), -1, 1, 3), /* two stay */
+        at = I32(0, 8, 9, -1, 3), slots = I32(0, 64, 1, 127, -1);
+    for (int i = 0; i < 4; i++) {
+        ig_array pool = ig_full(DIMS(2, kv_page_bytes(KV, D, types[i])), 7, IG_U8);
+        for (const char *const *isa = ig_device_isas(); *isa; isa++) {
+            assert_ok(ig_device_set_isa(*isa));
+            for (int j = 0; j < 4; j++) {
+                ig_array x = j & 2 ? wide : k, before = ig_rope(x, at, table, j & 1);
+                assert_ok(ig_eval(&before, 1));
+                arrays_same_bits(
+                    ig_paged_write(pool, ig_rope(x, at, table, j & 1), k, slots, KV, D, types[i]),
+                    ig_paged_write(pool, before, k, slots, KV, D, types[i]), *isa);
+            }
+        }
+    }
+    assert_ok(ig_device_set_isa(first));
+}
+
 TEST(a_negative_slot_is_written_nowhere)
 {
     ig_array pool = ig_full(DIMS(2, ig_page_bytes(1, 4, IG_F32)), 7, IG_U8),
@@ -355,6 +380,7 @@ int main(void)
         ARRAY_CASE(sdpa_refuses_shapes_that_do_not_meet),
         ARRAY_CASE(paged_attention_equals_a_plain_softmax_graph_in_every_cache_type),
         ARRAY_CASE(a_query_gives_the_same_bits_alone_and_in_any_batch),
+        ARRAY_CASE(keys_turned_while_they_are_written_have_the_bits_of_keys_turned_before),
         ARRAY_CASE(a_negative_slot_is_written_nowhere),
         ARRAY_CASE(paged_operations_refuse_pools_of_another_geometry),
     };

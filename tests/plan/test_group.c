@@ -1,4 +1,5 @@
 /* Which operations run together: the rules of fuse/group.h one by one. */
+#include "array/core/paged.h"
 #include "array/fuse/group.h"
 #include "ingot/ingot.h"
 #include "support/test.h"
@@ -193,6 +194,31 @@ TEST(a_residual_of_the_same_shape_is_added_by_the_product)
     assert_ok(ig_scope_close(s));
 }
 
+TEST(keys_are_turned_where_they_are_written)
+{
+    ig_scope *s = ig_scope_open();
+    ig_array none = {0}, kv = ig_reshape(data(4, 16), (int64_t[]){4, 2, 8}, 3);
+    ig_array table = ig_reshape(data(9, 8), (int64_t[]){9, 2, 4}, 3),
+             at = ig_arange(0, 4, 1, IG_I32),
+             pool = ig_full((int64_t[]){1, kv_page_bytes(2, 8, IG_F16)}, 2, 0, IG_U8);
+    ig_array k = ig_rope(kv, at, table, false), y = ig_paged_write(pool, k, kv, at, 2, 8, IG_F16),
+             v = ig_paged_write(pool, kv, ig_rope(kv, at, table, false), at, 2, 8, IG_F16);
+    assert_int_equal(kind_of_root(y, none), WORK_ROPE_WRITE);
+    assert_int_equal(kind_of_root(y, k), WORK_NODE);
+    assert_int_equal(kind_of_root(v, none), WORK_NODE);
+    grouped g;
+    group_all(&g, &y, 1, true);
+    const work *last = get(&g, group_count(g.set) - 1);
+    assert_int_equal(last->n_in, 6);
+    assert_ptr_equal(last->in[1].node, kv.node);
+    assert_ptr_equal(last->in[2].node, kv.node);
+    assert_ptr_equal(last->in[4].node, k.node->in[1].node);
+    assert_ptr_equal(last->in[5].node, k.node->in[2].node);
+    assert_ptr_equal(last->inner, k.node);
+    done(&g);
+    assert_ok(ig_scope_close(s));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -202,6 +228,7 @@ int main(void)
         CASE(programs_end_at_their_limits),
         CASE(norms_and_gates_go_into_the_quantisation_of_their_rows),
         CASE(a_residual_of_the_same_shape_is_added_by_the_product),
+        CASE(keys_are_turned_where_they_are_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

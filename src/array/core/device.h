@@ -48,13 +48,15 @@ typedef enum work_kind {
     WORK_EW,         /* a program of elementwise operations (fuse/loops.h), one output */
     WORK_EW_ROWS8,   /* elementwise program, then int8_rows of its rows */
     WORK_NORM_ROWS8, /* rms_norm, then int8_rows */
-    WORK_QMM8_ADD    /* quantized_matmul_rows8, then + residual (in[n_in - 1]) */
+    WORK_QMM8_ADD,   /* quantized_matmul_rows8, then + residual (in[n_in - 1]) */
+    WORK_ROPE_WRITE /* rope, then paged_write of its result as K; in = pool, x, v, slots, positions,
+                      * table */
 } work_kind;
 #define WORK_NORM_MAX 32768 /* columns of a WORK_NORM_ROWS8: a device holds such a row apart */
 typedef struct work {
     work_kind kind;
     const ig_node *node;  /* operation whose parameters and outputs count: the root of the group */
-    const ig_node *inner; /* second operation of a pair: the rms_norm, the qmm8; else NULL */
+    const ig_node *inner; /* second operation of a pair: the rms_norm, qmm8, rope; else NULL */
     const struct ew_program *prog; /* WORK_EW*, else NULL */
     int n_in;
     ig_array in[IG_MAX_INPUTS]; /* what the group reads, in the order that its lowering expects */

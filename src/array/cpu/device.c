@@ -58,6 +58,7 @@ bool device_in_place(const work *w, int j)
     switch (w->kind) {
     case WORK_EW: return same_place(in, out);
     case WORK_QMM8_ADD: return j == w->n_in - 1 && same_place(in, out);
+    case WORK_ROPE_WRITE: return j == 0;
     case WORK_EW_ROWS8:
     case WORK_NORM_ROWS8: return false;
     case WORK_NODE: break;

@@ -17,6 +17,7 @@ static lower_fn family_of(const work *w)
     case WORK_EW_ROWS8: return lower_elementwise_rows8;
     case WORK_NORM_ROWS8: return lower_norm_rows8;
     case WORK_QMM8_ADD: return lower_qmm8;
+    case WORK_ROPE_WRITE: return lower_paged_write;
     case WORK_NODE: break;
     }
     return w->node->op < N_OPS ? families[w->node->op] : NULL;

@@ -69,15 +69,22 @@ static inline span rows_span(int64_t n, int64_t row_cost, int n_workers, int64_t
 
 /* A matrix product cut into blocks of `rows` weight rows times MM_TOKENS rows of the other side. */
 #define MM_TOKENS 256
-#define MM_ROWS 256
+#define MM_ROWS_SHIFT 8
+#define MM_ROWS (1 << MM_ROWS_SHIFT)
 typedef struct tiling {
     int64_t rows, n_row_blocks, n_token_blocks;
 } tiling;
+static inline int64_t shifted_up(int64_t n, int shift)
+{
+    return (n + ((int64_t)1 << shift) - 1) >> shift;
+}
 static inline tiling mm_tiling(int64_t n, int64_t n_tokens, int n_workers)
 {
-    tiling t = {.rows = MM_ROWS, .n_token_blocks = (n_tokens + MM_TOKENS - 1) / MM_TOKENS};
-    while (t.rows > 16 && (n + t.rows - 1) / t.rows * t.n_token_blocks < 6 * n_workers) t.rows /= 2;
-    t.n_row_blocks = (n + t.rows - 1) / t.rows;
+    int shift = MM_ROWS_SHIFT; /* not a division: asked for every block */
+    tiling t = {.n_token_blocks = (n_tokens + MM_TOKENS - 1) / MM_TOKENS};
+    while (shift > 4 && shifted_up(n, shift) * t.n_token_blocks < 6 * n_workers) shift--;
+    t.rows = (int64_t)1 << shift;
+    t.n_row_blocks = shifted_up(n, shift);
     return t;
 }
 
@@ -117,6 +124,19 @@ ig_status lower_rows(const lowering *l, const operand *o, rows_in *ret);
 static inline bool rows_are_direct(const rows_in *v) { return v->dtype == IG_F32 && v->by == 4; }
 /* Row `row` of n columns (f32, f16, bf16) as f32: where it is, or in tmp, 6 bytes a column. */
 const float *rows_f32(const rows_in *v, const kernels *k, int64_t row, int64_t n, char *tmp);
+/* Vectors that a rotary embedding turns: v for each row and head. */
+typedef struct turned {
+    rows_in v;
+    const int32_t *positions; /* of rows */
+    const float *table;       /* [n_positions][cos, sin][half] */
+    int64_t heads, d, half, n_positions;
+    bool interleaved;
+} turned;
+/* Inputs x, positions, table of the operation `rope` are inputs jx, jp, jp + 1 of the group. */
+ig_status lower_turned(const lowering *l, const ig_node *rope, int jx, int jp, turned *ret);
+/* Vector `vector` as f32, turned, into y; what lies behind the turned part stays as it is. A
+ * position outside the table turns it to NaN. tmp: 6 bytes an element, beside y or y itself. */
+void turn(const turned *a, const kernels *k, int64_t vector, float *y, char *tmp);
 /* The axes of an operand in two groups: those kept, and those that an operation works along. */
 typedef struct axes {
     const walk *kept, *along; /* along is relative: read it at walk_at(kept, row) */

@@ -316,8 +316,7 @@ static bool work_round(pool *p, worker *w, uint64_t now, int64_t n_done)
     slot *s = &p->slots[number & 1];
     lane *lanes = p->lanes[number & 1];
     int own = w->ctx.worker % n;
-    for (int v = 0; v < n; v++)
-        do {
+    for (int v = 0; v < n; v++) do {
             if (finishes(s, n_done + drain(w, &lanes[(own + v) % n], number))) return true;
             n_done = 0;
         } while (offered_core(w));

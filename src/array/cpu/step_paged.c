@@ -15,7 +15,8 @@
 typedef struct write_args {
     char *pool;
     const char *from; /* pool to copy first; NULL: in place */
-    rows_in k, v;     /* vectors, for each row and head */
+    turned k;         /* vectors, for each row and head; no positions: taken as they are */
+    rows_in v;        /* likewise */
     const int32_t *slots;
     count rows;
     int64_t n_pages, page_bytes, n_kv, d;
@@ -36,13 +37,19 @@ static void store(const write_args *a, char *page, int64_t at, const float *x)
     a->kernels->kv8((int8_t *)y, scales + at, x, (size_t)a->d);
 }
 
+static const float *key(const write_args *a, int64_t vector, char *tmp)
+{
+    if (!a->k.positions) return rows_f32(&a->k.v, a->kernels, vector, a->d, tmp);
+    turn(&a->k, a->kernels, vector, (float *)tmp, tmp);
+    return (float *)tmp;
+}
+
 static void write_row(const write_args *a, int64_t row, char *tmp)
 {
     char *page = a->pool + a->slots[row] / KV_PAGE * a->page_bytes;
     int64_t offset = a->slots[row] % KV_PAGE;
     for (int64_t h = 0; h < a->n_kv; h++) {
-        store(a, page, h * KV_PAGE + offset,
-              rows_f32(&a->k, a->kernels, row * a->n_kv + h, a->d, tmp));
+        store(a, page, h * KV_PAGE + offset, key(a, row * a->n_kv + h, tmp));
         store(a, page, (a->n_kv + h) * KV_PAGE + offset,
               rows_f32(&a->v, a->kernels, row * a->n_kv + h, a->d, tmp));
     }
@@ -93,9 +100,11 @@ ig_status lower_paged_write(const lowering *l, step *ret_step)
     a->n_kv = n->i[0];
     a->d = n->i[1];
     a->kv_type = (ig_dtype)n->i[2];
-    TRY(lower_rows(l, &l->in[1], &a->k));
     *ret_step = (step){.run = write_run, .blocks = write_blocks, .args = a, .label = "paged write"};
-    return lower_rows(l, &l->in[2], &a->v);
+    TRY(lower_rows(l, &l->in[2], &a->v));
+    if (l->w->kind != WORK_ROPE_WRITE) return lower_rows(l, &l->in[1], &a->k.v);
+    ret_step->label = "paged write, rope";
+    return lower_turned(l, l->w->inner, 1, 4, &a->k);
 }
 
 /* --- paged_attention */

@@ -238,6 +238,9 @@ static void group_from(group_set *s, uint32_t root)
     }
     if (is_residual_add(s, n, &inner, &residual)) {
         add_group(s, WORK_QMM8_ADD, root, inner, NULL);
+    } else if (n->op == OP_paged_write && inner_of(s, n->in[1], &inner) &&
+               s->nodes[inner]->op == OP_rope) {
+        add_group(s, WORK_ROPE_WRITE, root, inner, NULL);
     } else if (group_is_elementwise(n->op)) {
         grow(&g, s, root);
         add_group(s, WORK_EW, root, root, &g);
@@ -373,6 +376,13 @@ void group_get(const group_set *s, size_t i, work *ret_work, ew_program *ret_pro
         w->inner = inner;
         copy_inputs(w, inner);
         w->in[w->n_in++] = root->in[root->in[0].node == inner];
+        break;
+    case WORK_ROPE_WRITE:
+        w->inner = inner;
+        copy_inputs(w, root);
+        w->in[1] = inner->in[0];
+        memcpy(&w->in[w->n_in], &inner->in[1], 2 * sizeof w->in[0]);
+        w->n_in += 2;
         break;
     }
 }

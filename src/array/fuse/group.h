@@ -8,7 +8,7 @@
  *     a program of one instruction: no device sees one as WORK_NODE.
  *   - int8_rows of such a program: WORK_EW_ROWS8; int8_rows of rms_norm, its rows not
  *     longer than WORK_NORM_MAX: WORK_NORM_ROWS8; quantized_matmul_rows8 plus a row-major float32
- *     residual of its shape: WORK_QMM8_ADD.
+ *     residual of its shape: WORK_QMM8_ADD; paged_write of a rope as keys: WORK_ROPE_WRITE.
  *   - an inner node is absorbed only if nothing outside the group reads it, and only if it reads no
  *     state: a group runs where its last node stood, and a write may have come between.
  * Views stay groups of their own (WORK_NODE): whoever runs the list resolves them by strides
