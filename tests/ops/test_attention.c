@@ -315,7 +315,7 @@ TEST(keys_turned_while_they_are_written_have_the_bits_of_keys_turned_before)
     ig_array table = arrays_spread(IG_F32, DIMS(9, 2, D / 2 - 1), -1, 1, 3), /* two stay */
         at = I32(0, 8, 9, -1, 3), slots = I32(0, 64, 1, 127, -1);
     for (int i = 0; i < 4; i++) {
-        ig_array pool = ig_full(DIMS(2, kv_page_bytes(KV, D, types[i])), 7, IG_U8);
+        ig_array pool = ig_full(DIMS(2, ig_page_bytes(KV, D, types[i])), 7, IG_U8);
         for (const char *const *isa = ig_device_isas(); *isa; isa++) {
             assert_ok(ig_device_set_isa(*isa));
             for (int j = 0; j < 4; j++) {

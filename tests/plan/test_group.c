@@ -1,5 +1,4 @@
 /* Which operations run together: the rules of fuse/group.h one by one. */
-#include "array/core/paged.h"
 #include "array/fuse/group.h"
 #include "ingot/ingot.h"
 #include "support/test.h"
@@ -200,7 +199,7 @@ TEST(keys_are_turned_where_they_are_written)
     ig_array none = {0}, kv = ig_reshape(data(4, 16), (int64_t[]){4, 2, 8}, 3);
     ig_array table = ig_reshape(data(9, 8), (int64_t[]){9, 2, 4}, 3),
              at = ig_arange(0, 4, 1, IG_I32),
-             pool = ig_full((int64_t[]){1, kv_page_bytes(2, 8, IG_F16)}, 2, 0, IG_U8);
+             pool = ig_full((int64_t[]){1, ig_page_bytes(2, 8, IG_F16)}, 2, 0, IG_U8);
     ig_array k = ig_rope(kv, at, table, false), y = ig_paged_write(pool, k, kv, at, 2, 8, IG_F16),
              v = ig_paged_write(pool, kv, ig_rope(kv, at, table, false), at, 2, 8, IG_F16);
     assert_int_equal(kind_of_root(y, none), WORK_ROPE_WRITE);
