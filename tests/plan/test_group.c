@@ -1,5 +1,6 @@
 /* Which operations run together: the rules of fuse/group.h one by one. */
 #include "array/fuse/group.h"
+#include "ingot/fast.h"
 #include "ingot/ingot.h"
 #include "support/test.h"
 
