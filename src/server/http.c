@@ -323,7 +323,7 @@ static void read_head(exchange *x, struct MHD_Connection *c, const char *method,
 
 static void take_body(exchange *x, const char *data, size_t n)
 {
-    if (x->refusal.http) return;
+    if (x->refusal.http || strcmp(x->route->method, "POST")) return; /* the others take none */
     buf_add(&x->body, data, n);
     if (x->body.status == IG_OK) return;
     api_error_set(&x->refusal, 413, "invalid_request_error", "request_too_large", NULL,

@@ -1,5 +1,5 @@
 /* pipeline.h: the only place that moves requests between stages, and the only one that writes
- * audit events. */
+ * audit events about them. */
 #ifndef SERVER_PIPELINE_H
 #define SERVER_PIPELINE_H
 #include "server/request.h"
