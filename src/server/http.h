@@ -9,6 +9,7 @@ typedef struct http http;
 IG_MUST_USE ig_status http_start(server *sv, http **ret_http);
 int http_port(const http *h);      /* 0 for a Unix socket */
 void http_stop_listening(http *h); /* open connections go on */
-/* Waits a little for clients to take the answers that are ready, closes everything; NULL is fine. */
+/* Waits a little for clients to take the answers that are ready, then closes everything. NULL is
+ * fine. */
 void http_stop(http *h);
 #endif
