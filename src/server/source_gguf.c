@@ -178,7 +178,7 @@ static ig_status get_num(const gguf *g, const char *key, double dflt, double *re
     return gguf_find(g, key) ? gguf_get_f64(g, key, ret) : IG_OK;
 }
 
-/* "rope_scaling" of the config: null, or linear, which GGUF can say too. Other kinds have parameters
+/* "rope_scaling" of the config: null, or linear, which GGUF can say too. Other kinds have values
  * that it does not hold, and a part of each head that is not rotated is not done here. */
 static ig_status put_rope_scaling(const gguf *g, int64_t head_dim, buf *b)
 {
