@@ -2,8 +2,8 @@
  * paged_write, paged_attention).
  *
  * A paged pool is u8 [pages, ig_page_bytes]. A page holds 64 positions: K, then V; each n_kv heads
- * x 64 positions x head_dim of the KV type; for int8 the codes of K and V are followed by the scales
- * f32 [2][n_kv][64]. */
+ * x 64 positions x head_dim of the KV type; for int8 the codes of K and V are followed by the
+ * scales f32 [2][n_kv][64]. */
 #ifndef INGOT_FAST_H
 #define INGOT_FAST_H
 #include "ingot/array.h"

@@ -1,6 +1,6 @@
-/* io.h: model and array files. Reading maps safetensors and adopts their bytes; npy is copied. Every
- * size in a file is checked against the file's length before use; errors name file, tensor and
- * remedy. */
+/* io.h: model and array files. Reading maps safetensors and adopts their bytes; npy is copied.
+ * Every size in a file is checked against the file's length before use; errors name file, tensor
+ * and remedy. */
 #ifndef INGOT_IO_H
 #define INGOT_IO_H
 #include "ingot/array.h"

@@ -33,8 +33,8 @@ IG_API ig_quantized ig_quantize(ig_array w, int32_t group, int32_t bits);
 /* The inverse: [..., N, K] in the scales' dtype. */
 IG_API ig_array ig_dequantize(ig_quantized w);
 /* x [..., M, K] times wT: [..., M, N] f32 (transpose true), exact: activations as they are, the
- * float sum of docs/numerics.md. transpose false: x [..., M, N] times w: [..., M, K]. w is one matrix
- * [N, K], or has the leading dims of x. */
+ * float sum of docs/numerics.md. transpose false: x [..., M, N] times w: [..., M, K]. w is one
+ * matrix [N, K], or has the leading dims of x. */
 IG_API ig_array ig_quantized_matmul(ig_array x, ig_quantized w, bool transpose);
 /* x [T, K] f32 to int8 rows. */
 IG_API ig_rows8 ig_int8_rows(ig_array x, int32_t group);

@@ -1,6 +1,7 @@
 /* fp.h: the floating-point control word that the numeric contract needs: whoever computes for it
  * enters first, since a caller may have set another rounding, or flush subnormals (as anything
- * linked with -ffast-math does). One block per architecture; everything else falls back to <fenv.h>.
+ * linked with -ffast-math does). One block per architecture; everything else falls back to
+ * <fenv.h>.
  *
  *   AUTO(fp_state) fp = fp_enter();
  */

@@ -1,7 +1,7 @@
 /* half.h: f16 and bf16 <-> f32 in plain C, exact and to nearest even, NaN kept quiet: the meaning
- * that kernels reproduce. Wider numbers reach them through an f32 that is rounded to odd: truncated,
- * the last bit set if anything was lost. Rounding that to 11 or 8 bits gives what rounding the value
- * itself would give; going through the nearest f32 would round twice. */
+ * that kernels reproduce. Wider numbers reach them through an f32 that is rounded to odd:
+ * truncated, the last bit set if anything was lost. Rounding that to 11 or 8 bits gives what
+ * rounding the value itself would give; going through the nearest f32 would round twice. */
 #ifndef BASE_HALF_H
 #define BASE_HALF_H
 #include <stdint.h>

@@ -1,5 +1,5 @@
-/* map.h: hash map from byte strings to int64, insertion-ordered iteration. Keys are copied. The hash
- * is seeded per map against hostile keys. */
+/* map.h: hash map from byte strings to int64, insertion-ordered iteration. Keys are copied. The
+ * hash is seeded per map against hostile keys. */
 #ifndef BASE_MAP_H
 #define BASE_MAP_H
 #include "base/str.h"

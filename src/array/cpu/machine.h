@@ -1,5 +1,5 @@
-/* machine.h: two things that C cannot say about the core it runs on: the pause of a spin loop, and a
- * cheap clock (the floating-point control word is base/fp.h). One block per architecture;
+/* machine.h: two things that C cannot say about the core it runs on: the pause of a spin loop, and
+ * a cheap clock (the floating-point control word is base/fp.h). One block per architecture;
  * everything else falls back to the system's clock. */
 #ifndef CPU_MACHINE_H
 #define CPU_MACHINE_H
