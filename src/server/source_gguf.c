@@ -187,10 +187,9 @@ static ig_status put_rope_scaling(const gguf *g, int64_t head_dim, buf *b)
     double factor;
     TRY(get_int(g, "llama.rope.dimension_count", head_dim, &rotated));
     if (rotated != head_dim)
-        return ig_fail(
-            IG_EUNSUPPORTED,
-            "%s: llama.rope.dimension_count %lld: only whole heads (%lld) can turn", g->path,
-            (long long)rotated, (long long)head_dim);
+        return ig_fail(IG_EUNSUPPORTED,
+                       "%s: llama.rope.dimension_count %lld: only whole heads (%lld) can turn",
+                       g->path, (long long)rotated, (long long)head_dim);
     TRY(get_num(g, "llama.rope.scale_linear", 1, &factor)); /* what older files have */
     if (gguf_find(g, "llama.rope.scaling.type"))
         TRY(gguf_get_str(g, "llama.rope.scaling.type", &type));

@@ -13,8 +13,8 @@
  * without a shared word. Waiters pause, then yield; a thread that has waited for POOL_PARK_US parks
  * on `changed`, and publishers wake only when somebody is parked (a futex costs 50 to 75 us on a
  * virtual CPU, a round 0.3). Our own threads, which are nicer than the caller, offer their core
- * between blocks, having reported what it did: a thread that loses its core inside a block makes all
- * others wait for it. */
+ * between blocks, having reported what it did: a thread that loses its core inside a block makes
+ * all others wait for it. */
 #include "array/cpu/pool.h"
 #include <sched.h>
 #include <string.h>
@@ -305,9 +305,9 @@ static bool finishes(slot *s, int64_t n_done)
 }
 
 /* Claims and runs what is left of a round, of which this thread has done n_done blocks before;
- * true when it finished the last block and has to publish. Blocks are reported lane by lane, its own
- * first: mostly they are the last; and before it offers its core: nobody waits for a thread that is
- * away. */
+ * true when it finished the last block and has to publish. Blocks are reported lane by lane, its
+ * own first: mostly they are the last; and before it offers its core: nobody waits for a thread that
+ * is away. */
 static bool work_round(pool *p, worker *w, uint64_t now, int64_t n_done)
 {
     uint32_t number = (uint32_t)(now >> 16);
