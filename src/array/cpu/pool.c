@@ -306,8 +306,8 @@ static bool finishes(slot *s, int64_t n_done)
 
 /* Claims and runs what is left of a round, of which this thread has done n_done blocks before;
  * true when it finished the last block and has to publish. Blocks are reported lane by lane, its
- * own first: mostly they are the last; and before it offers its core: nobody waits for a thread that
- * is away. */
+ * own first: mostly they are the last; and before it offers its core: nobody waits for a thread
+ * that is away. */
 static bool work_round(pool *p, worker *w, uint64_t now, int64_t n_done)
 {
     uint32_t number = (uint32_t)(now >> 16);
