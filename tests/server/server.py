@@ -279,6 +279,20 @@ def an_answer_can_be_computed_again():
     assert server.audit("verify", path, "--answer", path + ".txt").returncode == 1
 
 
+def a_streamed_answer_checks_out_with_openssl_and_sh_alone():
+    path, body = server.folder + "/streamed", {"messages": U, "max_tokens": 8, "temperature": 1, "stream": True}
+    raw = json.dumps(body).encode()
+    chunks = [json.loads(l[6:]) for l in server.request("POST", CHAT, raw)[1].split("\n\n") if l.startswith("data: {")]
+    text = "".join(c["choices"][0]["delta"].get("content", "") for c in chunks)
+    for name, data in (("", text.encode()), (".receipt", chunks[-1]["audit"]["receipt"].encode()), (".json", raw)):
+        open(path + name, "wb").write(data)
+    check = ["sh", "src/audit/embed/check.sh", path + ".receipt", server.key, path, path + ".json"]
+    out = subprocess.run(check, capture_output=True, text=True)
+    assert out.returncode == 0, out.stdout + out.stderr
+    open(path, "ab").write(b".")
+    assert subprocess.run(check, capture_output=True).returncode == 1
+
+
 def what_ask_prints_into_a_file_is_the_answer():
     path = server.folder + "/asked"
     with open(path, "wb") as f:
@@ -308,7 +322,8 @@ def the_log_is_whole():
     assert sum(e["type"] == "denied" for e in events) > 30
 
 
-for case in (curl_streams, a_receipt_can_be_fetched_again_without_its_secret, an_answer_can_be_computed_again, what_ask_prints_into_a_file_is_the_answer, sigterm_drains, the_log_is_whole):
+for case in (curl_streams, a_receipt_can_be_fetched_again_without_its_secret, an_answer_can_be_computed_again, a_streamed_answer_checks_out_with_openssl_and_sh_alone,
+             what_ask_prints_into_a_file_is_the_answer, sigterm_drains, the_log_is_whole):
     cases.run("ends." + case.__name__, case)
 server.close()
 cases.end()
