@@ -246,14 +246,13 @@ static void wait_timed(pool *p, worker *w, uint64_t now)
 /* First block of lane i when n blocks are cut into lanes. */
 static int64_t lane_start(int64_t n, int i, int of) { return n * i / of; }
 
-/* How many blocks to take at once from a lane that has `left`: fewer towards the end, so that
- * little is lost when one worker is slower or goes away. */
+/* How many blocks to take at once from a lane that has `left`: half, so that little is lost at the
+ * end when one worker is slower or goes away, and few are the claims. */
 static uint32_t portion(uint32_t left)
 {
-    uint32_t n = left / 8;
+    uint32_t n = left / 2;
     return n < 1 ? 1 : n > POOL_PORTION ? POOL_PORTION : n;
 }
-
 /* Takes blocks of a lane of round `number`; 0 when the lane has none or is of another round. The
  * first one taken is *ret_left blocks before the lane's end. */
 static uint32_t claim(lane *l, uint32_t number, uint32_t *ret_left)
