@@ -82,7 +82,7 @@ static inline tiling mm_tiling(int64_t n, int64_t n_tokens, int n_workers)
 {
     int shift = MM_ROWS_SHIFT; /* not a division: asked for every block */
     tiling t = {.n_token_blocks = (n_tokens + MM_TOKENS - 1) / MM_TOKENS};
-    while (shift > 4 && shifted_up(n, shift) * t.n_token_blocks < 6 * n_workers) shift--;
+    while (shift > 4 && shifted_up(n, shift) * t.n_token_blocks < 4 * n_workers) shift--;
     t.rows = (int64_t)1 << shift;
     t.n_row_blocks = shifted_up(n, shift);
     return t;
