@@ -80,7 +80,7 @@ IG_API IG_MUST_USE ig_status ig_plan_replay(ig_plan *p, const int64_t *values, i
 
 /* Chooses the prefetch distance of steps that stream constant weights, shape by shape, by running
  * these steps for the given symbol values: few rows, as where reading weights takes the time. Takes
- * about 30 ms a shape. No bit of any replay depends on it; outputs are undefined until the next
+ * about 15 ms a shape. No bit of any replay depends on it; outputs are undefined until the next
  * replay, states are left alone. Errors as ig_plan_replay. */
 IG_API IG_MUST_USE ig_status ig_plan_tune(ig_plan *p, const int64_t *values, int n_values);
 

@@ -12,7 +12,7 @@
 
 #define TUNE_SHAPES 32   /* more than a model has; further ones stay as they are */
 #define TUNE_SAMPLES 8   /* of a distance and shape, at most */
-#define TUNE_NS 30000000 /* after which a shape takes part only for a distance not tried yet */
+#define TUNE_NS 15000000 /* after which a shape takes part only for a distance not tried yet */
 
 /* Bytes ahead in the stream of codes. The first is what a step has untuned; another one must be
  * faster by 2 %. */
