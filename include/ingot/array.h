@@ -93,9 +93,18 @@ IG_API ig_array ig_array_copy(const void *data, ig_dtype dtype, const int64_t *d
 IG_API ig_array ig_array_adopt(const void *data, size_t n_bytes, ig_dtype dtype,
                                const int64_t *dims, int ndim, void (*free_fn)(void *user),
                                void *user);
+IG_API ig_array ig_zeros(const int64_t *dims, int ndim, ig_dtype dtype);
 IG_API ig_array ig_scalar_f32(float v);
 IG_API ig_array ig_scalar_i32(int32_t v);
 IG_API ig_array ig_scalar_bool(bool v);
+
+/* --- parts of an array along one axis (negative: from the end). Views: nothing is copied. */
+/* Indices [start, stop), negative ones from the end, clipped as Python does. */
+IG_API ig_array ig_slice_axis(ig_array a, int axis, int64_t start, int64_t stop);
+/* n parts in order, of sizes[i] indices each, which add up to the dimension; sizes NULL: equal
+ * parts. Failure makes all n parts empty. */
+IG_API IG_MUST_USE ig_status ig_split(ig_array a, int axis, int n, const int64_t *sizes,
+                                      ig_array *ret_parts);
 
 /* --- evaluation */
 IG_API IG_MUST_USE ig_status ig_eval(const ig_array *a, int n);

@@ -394,8 +394,7 @@ ig_status convert_run(const source *s, const convert_options *o, const char *dir
     }
     TRY(write_index(&c));
     TRY(write_config(&c));
-    for (int64_t i = 0; i < source_n(s); i++)
-        if (!source_at(s, i)->is_packed) n_parameters += source_at(s, i)->n * source_at(s, i)->k;
+    for (int64_t i = 0; i < source_n(s); i++) n_parameters += source_at(s, i)->n_parameters;
     *ret_result = (convert_result){c.n, c.total, n_parameters, c.n_shards,
                                    n_parameters ? 8.0 * (double)c.total / (double)n_parameters : 0};
     return IG_OK;

@@ -13,6 +13,8 @@ typedef struct source_tensor {
     char *name;   /* owned: "model.layers.0.mlp.up_proj.weight" */
     int ndim;     /* 1 or 2 */
     int64_t n, k; /* [n] (k 1) or [n, k] */
+    /* of the model: n * k; packed codes count what they stand for, their scales and biases none */
+    int64_t n_parameters;
     ig_dtype
         /* dtype to keep it in when it is not quantised: f32, f16, bf16; u32 for packed codes */
         dtype;

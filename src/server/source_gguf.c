@@ -78,6 +78,7 @@ static ig_status add_tensor(source *s, const gguf *g, int64_t i, int64_t heads, 
     t->ndim = x->ndim;
     t->n = x->dim[0];
     t->k = x->ndim == 2 ? x->dim[1] : 1;
+    t->n_parameters = t->n * t->k;
     t->dtype = x->ndim == 1 ? IG_F32 : keep_dtype(x);
     t->type_name = gguf_type_name(x->type);
     t->is_matrix = x->ndim == 2;

@@ -45,6 +45,28 @@ static const char *type_name(ig_dtype t)
                           : NULL;
 }
 
+/* Weights behind the packed codes `name`: a scale is one group's, and config.json says how long
+ * groups are, for all or for this matrix. */
+static ig_status packed_parameters(const hf *h, const char *name, int64_t *ret_n)
+{
+    AUTO(buf) b = {0};
+    buf_init(&b, MAX_CONFIG);
+    buf_printf(&b, "%.*s", (int)(strlen(name) - (ends(name, ".weight") ? 7 : 0)), name);
+    TRY(buf_status(&b));
+    const json_t *all = json_object_get(h->config, "quantization"),
+                 *own = json_object_get(json_object_get(all, b.data), "group_size"),
+                 *group = own ? own : json_object_get(all, "group_size");
+    int64_t size = json_is_integer(group) ? json_integer_value(group) : 0;
+    buf_str(&b, ".scales");
+    TRY(buf_status(&b));
+    ig_array scales = ig_weights_get(h->weights, b.data);
+    if (ig_is_empty(scales)) return ig_error_code();
+    if (size < 1 || size > 128)
+        return ig_fail(IG_EFORMAT, "%s: packed codes, but config.json gives no group_size", name);
+    *ret_n = ig_size(scales) * size;
+    return IG_OK;
+}
+
 static ig_status add_tensor(source *s, const hf *h, const char *name)
 {
     source_tensor *t;
@@ -64,7 +86,8 @@ static ig_status add_tensor(source *s, const hf *h, const char *name)
     t->is_packed =
         t->dtype == IG_U32 || (t->ndim == 2 && (ends(name, ".scales") || ends(name, ".biases")));
     t->is_matrix = t->ndim == 2 && !t->is_packed && ends(name, ".weight");
-    return IG_OK;
+    t->n_parameters = t->is_packed ? 0 : t->n * t->k;
+    return t->dtype == IG_U32 ? packed_parameters(h, name, &t->n_parameters) : IG_OK;
 }
 
 static ig_status add_all(source *s, const hf *h)

@@ -1,5 +1,6 @@
 /* Creation, concatenation, indexing and updating against loops; what is out of range. */
 #include <math.h>
+#include "base/auto.h"
 #include "support/arrays.h"
 #include "support/test.h"
 
@@ -182,11 +183,57 @@ TEST(a_dying_array_that_is_its_own_update_is_not_written_before_it_is_read)
     assert_elements(r[1], 4, 5, 2, 3, 0, 1);
 }
 
+TEST(parts_along_an_axis_are_slices)
+{
+    ig_array a = SHAPED(ig_arange(0, 24, 1, IG_I32), 2, 4, 3), p[4];
+    assert_elements(ig_slice_axis(a, 1, 1, 2), 3, 4, 5, 15, 16, 17);
+    arrays_same_bits(ig_slice_axis(a, -2, -3, -2), ig_slice_axis(a, 1, 1, 2), "from the end");
+    assert_dims(ig_slice_axis(a, 2, 2, 99), 2, 4, 1);
+    assert_dims(ig_slice_axis(a, 0, 1, 1), 0, 4, 3);
+    assert_int_equal(ig_split(a, 1, 2, NULL, p), IG_OK);
+    assert_elements(p[0], 0, 1, 2, 3, 4, 5, 12, 13, 14, 15, 16, 17);
+    assert_elements(p[1], 6, 7, 8, 9, 10, 11, 18, 19, 20, 21, 22, 23);
+    assert_int_equal(ig_split(a, -1, 3, (int64_t[]){2, 0, 1}, p), IG_OK);
+    assert_dims(p[0], 2, 4, 2);
+    assert_dims(p[1], 2, 4, 0);
+    assert_elements(p[2], 2, 5, 8, 11, 14, 17, 20, 23);
+    assert_elements(ig_zeros(DIMS(2), IG_F32), 0, 0);
+}
+
+TEST(an_axis_that_does_not_divide_is_refused_and_leaves_no_part)
+{
+    ig_array a = SHAPED(ig_arange(0, 24, 1, IG_I32), 2, 4, 3), p[3];
+    const struct {
+        int axis, n;
+        const int64_t *sizes;
+        ig_status status;
+        const char *part;
+    } wrong[] = {
+        {1, 3, NULL, IG_ESHAPE,
+         "split: argument a is int32 [2, 4, 3]: axis 1 does not divide into"},
+        {1, 2, (int64_t[]){1, 2}, IG_ESHAPE, "2 parts of these sizes"},
+        {0, 2, (int64_t[]){2, -1}, IG_ESHAPE, "2 parts of these sizes"},
+        {0, 2, (int64_t[]){INT64_MIN, INT64_MIN}, IG_ESHAPE, "2 parts of these sizes"},
+        {3, 1, NULL, IG_EINVAL, "split"},
+        {0, 0, NULL, IG_EINVAL, "split: 0 parts"},
+    };
+    for (size_t i = 0; i < N_ELEM(wrong); i++) {
+        p[0] = p[1] = p[2] = a;
+        assert_fails(ig_split(a, wrong[i].axis, wrong[i].n, wrong[i].sizes, p), wrong[i].status,
+                     wrong[i].part);
+        for (int k = 0; k < wrong[i].n; k++) assert_true(ig_is_empty(p[k]));
+    }
+    ig_error_clear();
+    assert_refused(ig_slice_axis(a, 3, 0, 1), IG_EINVAL, "slice_axis");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         ARRAY_CASE(arange_counts_in_any_type_and_direction),
         ARRAY_CASE(full_and_tri_fill),
+        ARRAY_CASE(parts_along_an_axis_are_slices),
+        ARRAY_CASE(an_axis_that_does_not_divide_is_refused_and_leaves_no_part),
         ARRAY_CASE(contiguous_keeps_values_of_every_size),
         ARRAY_CASE(concatenate_joins_along_any_axis_and_promotes),
         ARRAY_CASE(take_reads_slices_along_an_axis),

@@ -358,6 +358,20 @@ def _():
         serve_refuses(b.path, "release.json", next(iter(change)), code=3)
 
 
+@case("pack-what-is-packed-already")
+def _():
+    first, again = (json.loads(ingot("pack", source, f"{root}/{name}", "--no-known-answer", "--json").stdout)
+                    for source, name in (("build/demo-model.gguf", "packed"), (f"{root}/packed/model", "packed-again")))
+    assert first["parameters"] == again["parameters"] > 134e6 and first["bits_per_weight"] == again["bits_per_weight"], again
+    config = json.load(open(f"{root}/packed/model/config.json"))
+    del config["quantization"]["group_size"]
+    del config["quantization_config"]
+    os.chmod(f"{root}/packed/model/config.json", 0o644)
+    json.dump(config, open(f"{root}/packed/model/config.json", "w"))
+    out = ingot("pack", f"{root}/packed/model", root + "/packed-thrice")
+    assert out.returncode == 3 and "group_size" in out.stderr, out.stderr
+
+
 @case("pack-over-an-existing-bundle")
 def _():
     out = ingot("pack", "build/demo-model.gguf", BUNDLE)
