@@ -142,7 +142,7 @@ static ig_status cursor_enter(cursor *c, uint32_t segment, size_t offset)
     c->fd = -1;
     buf_done(&c->path);
     TRY(store_segment_path(c->s->dir, first, &c->path));
-    TRY(io_open(c->path.data, O_RDONLY, 0, &c->fd));
+    TRY(io_open(c->path.data, O_RDONLY | O_NONBLOCK, 0, &c->fd));
     c->segment = segment;
     c->offset = offset;
     c->n = 0;

@@ -299,7 +299,7 @@ static bool in_use(const char *dir)
     buf_init(&path, 0);
     int fd;
     if (file_join(&path, dir, "lock") != IG_OK || !file_exists(path.data)) return false;
-    if (io_open(path.data, O_RDONLY, 0, &fd) != IG_OK) return false;
+    if (io_open(path.data, O_RDONLY | O_NONBLOCK, 0, &fd) != IG_OK) return false;
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     bool used = fcntl(fd, F_OFD_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
     io_close(fd);

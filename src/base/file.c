@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -87,12 +88,33 @@ static ig_status read_to_end(int fd, size_t max_bytes, const char *path, buf *b)
     return IG_OK;
 }
 
+/* Opened without waiting for a writer, a pipe that has one is read as usual; without one it is at
+ * its end. */
+static ig_status wait_for_bytes(int fd, const char *path)
+{
+    int flags = fcntl(fd, F_GETFL);
+    if (flags >= 0 && fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) == 0) return IG_OK;
+    return ig_fail(IG_EIO, "%s: cannot read: %s", path, strerror(errno));
+}
+
+/* Of a pipe at its end: nobody had it open for writing since we opened it (a writer that went away
+ * is a hang-up). */
+static bool had_no_writer(int fd)
+{
+    struct stat st;
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    return fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode) && poll(&p, 1, 0) == 0;
+}
+
 ig_status file_read(const char *path, size_t max_bytes, buf *ret_buf)
 {
     buf_init(ret_buf, max_bytes);
     int fd;
-    TRY(io_open(path, O_RDONLY, 0, &fd));
-    ig_status s = read_to_end(fd, max_bytes, path, ret_buf);
+    TRY(io_open(path, O_RDONLY | O_NONBLOCK, 0, &fd)); /* a FIFO must not hang us */
+    ig_status s = wait_for_bytes(fd, path);
+    if (s == IG_OK) s = read_to_end(fd, max_bytes, path, ret_buf);
+    if (s == IG_OK && !ret_buf->n && had_no_writer(fd))
+        s = ig_fail(IG_EINVAL, "%s: a pipe into which nobody writes", path);
     io_close(fd);
     if (s != IG_OK) buf_done(ret_buf);
     return s;

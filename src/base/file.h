@@ -27,7 +27,8 @@ static inline void file_map_auto(file_map *m) { file_map_done(m); }
 /* Reads ahead into the page cache and page tables (MADV_POPULATE_READ); a hint, never fails. */
 void file_map_populate(const file_map *m);
 
-/* Initialises ret_buf, also on failure (then empty). Reads regular files and pipes. */
+/* Initialises ret_buf, also on failure (then empty). Reads regular files and pipes; a pipe without
+ * a writer is an error, not a wait: folders from outside may hold one. */
 IG_MUST_USE ig_status file_read(const char *path, size_t max_bytes, buf *ret_buf);
 /* Writes a temporary file beside path, syncs it, renames it over path, syncs the directory. On
  * failure path is as before, or, when only the last sync failed, possibly new. mode e.g. 0644. */

@@ -73,6 +73,13 @@ no 'check.sh refuses a changed load' 'load leaf is not in' tamper 's/test-model/
 no 'check.sh refuses a changed size' 'signature does not verify' tamper 's/^60[0-9]$/700/'
 no 'check.sh refuses another index' 'leaf is not in' tamper 's/^leaf admit 2$/leaf admit 3/'
 no 'check.sh refuses a changed secret' 'not the answer' tamper '2s/07/08/'
+no 'check.sh refuses a secret that is cut off' 'no key' tamper '2s/.$//'
+# Without a salt the bytes SALT || TEXT have the commitment of TEXT: they must not pass as the answer.
+secret=$(sed -n '2s/^secret //p' "$a/receipt-first")
+salt=$(printf out.0 | openssl dgst -sha256 -mac HMAC -macopt "hexkey:$secret" | sed 's/.*= *//')
+{ printf %s "$salt" | xxd -r -p; cat "$a/answer.txt"; } >"$out/salted.txt"
+sed '2s/[0-9a-f]\{64\}$/'"$(printf '%064d' 0 | tr 0 z)/" "$a/receipt-first" >"$out/bad"
+no 'check.sh refuses a secret that openssl cannot use' 'no key' check "$out/bad" "$a/log.vkey" "$out/salted.txt"
 lines=$(wc -l <"$a/receipt-early")
 i=0 unseen=
 while [ $i -lt "$lines" ]; do # one character of every line, and every line left out

@@ -106,6 +106,28 @@ TEST(reading_stops_at_the_limit)
     assert_true(b.n > 100);
 }
 
+TEST(a_pipe_is_read_to_its_end_and_one_without_a_writer_is_no_wait)
+{
+    static const char *const texts[] = {"late", ""};
+    AUTO(buf) none = {0};
+    for (int i = 0; i < 2; i++) {
+        AUTO(buf) b = {0};
+        char path[32];
+        int ends[2];
+        assert_int_equal(pipe(ends), 0);
+        assert_int_equal(write(ends[1], texts[i], strlen(texts[i])), strlen(texts[i]));
+        close(ends[1]);
+        snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
+        assert_ok(file_read(path, 9, &b));
+        assert_int_equal(b.n, strlen(texts[i]));
+        close(ends[0]);
+    }
+    assert_int_equal(mkfifo(tmp_path(dir, "nobody"), 0600), 0);
+    alarm(10); /* waiting would be for ever */
+    assert_fails(file_read(tmp_path(dir, "nobody"), 9, &none), IG_EINVAL, "nobody writes");
+    alarm(0);
+}
+
 TEST(a_file_larger_than_a_read_step_is_read_whole)
 {
     size_t n = 1000003;
@@ -285,6 +307,7 @@ int main(void)
         IN_DIR(what_cannot_be_mapped_is_refused_by_name),
         IN_DIR(a_failed_mapping_leaves_no_file_open),
         IN_DIR(reading_stops_at_the_limit),
+        IN_DIR(a_pipe_is_read_to_its_end_and_one_without_a_writer_is_no_wait),
         IN_DIR(a_file_larger_than_a_read_step_is_read_whole),
         IN_DIR(an_atomic_write_makes_and_replaces),
         IN_DIR(any_call_of_an_atomic_write_may_fail),

@@ -92,7 +92,10 @@ model=$(model_root load)
 
 # 5. The texts behind the commitments: SHA-256(50 || HMAC-SHA256(secret, name) || bytes).
 secret=$(sed -n '2s/^secret //p' "$receipt")
-[ "${#secret}" = 64 ] || fail "this receipt has no secret: it proves what was logged, but opens no text"
+[ "$secret" != none ] || fail "this receipt has no secret: it proves what was logged, but opens no text"
+# openssl refuses a key that is not hex, and an empty salt would let SALT || TEXT pass as the text.
+case $secret in *[!0-9a-f]*) secret= ;; esac
+[ "${#secret}" = 64 ] || fail "$receipt: the secret is no key of 64 hex digits"
 commitment() { # name file
     salt=$(printf %s "$1" | openssl dgst -sha256 -mac HMAC -macopt "hexkey:$secret" | sed 's/.*= *//')
     { printf '50%s' "$salt" | xxd -r -p; cat "$2"; } | hash
