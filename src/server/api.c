@@ -71,6 +71,13 @@ static bool sort_fields(api_request *r, api_error *e)
     return true;
 }
 
+/* JSON text may hold NUL: only the whole of it counts. */
+static bool is_text(const json_t *v, const char *text)
+{
+    return json_is_string(v) &&
+           str_eq((str){json_string_value(v), json_string_length(v)}, str_of(text));
+}
+
 static const json_t *value_of(const api_request *r, const char *key)
 {
     const json_t *v = json_object_get(r->root, key);
@@ -228,8 +235,9 @@ static bool get_max_tokens(api_request *r, api_error *e)
 
 static bool check_part(const json_t *part, size_t i, api_error *e)
 {
-    const char *type = json_string_value(json_object_get(part, "type"));
-    if (type && !strcmp(type, "text") && json_is_string(json_object_get(part, "text"))) return true;
+    if (is_text(json_object_get(part, "type"), "text") &&
+        json_is_string(json_object_get(part, "text")))
+        return true;
     char param[48];
     snprintf(param, sizeof param, "messages[%zu].content", i);
     api_error_set(e, 400, "invalid_request_error", "unsupported_content", param,
@@ -245,9 +253,9 @@ static bool check_message(json_t *message, size_t i, api_error *e)
     char param[48];
     snprintf(param, sizeof param, "messages[%zu]", i);
     if (!json_is_object(message)) return BAD(e, param, "'%s' must be an object", param);
-    const char *role = json_string_value(json_object_get(message, "role"));
+    const json_t *role = json_object_get(message, "role");
     bool known = false;
-    for (size_t k = 0; role && k < N_ELEM(roles); k++) known |= !strcmp(role, roles[k]);
+    for (size_t k = 0; k < N_ELEM(roles); k++) known |= is_text(role, roles[k]);
     if (!known)
         return BAD(e, param, "'%s.role' must be system, developer, user, assistant or tool", param);
     if (!is_absent(json_object_get(message, "tool_calls")))
@@ -290,8 +298,7 @@ static bool get_messages(api_request *r, api_error *e)
     if (r->kwargs && !json_is_object(r->kwargs))
         return BAD(e, "chat_template_kwargs", "'chat_template_kwargs' must be an object");
     const json_t *format = value_of(r, "response_format");
-    const char *type = json_string_value(json_object_get(format, "type"));
-    if (format && (!type || strcmp(type, "text"))) {
+    if (format && !is_text(json_object_get(format, "type"), "text")) {
         api_error_set(e, 400, "invalid_request_error", "unsupported_parameter", "response_format",
                       "'response_format': only {\"type\": \"text\"} is supported");
         return false;

@@ -40,11 +40,29 @@ TEST(a_message_cut_in_mid_character_is_still_valid_json)
     assert_true(utf8_valid(body.data, body.n));
 }
 
+TEST(a_word_with_a_nul_behind_it_is_another_word)
+{
+    static const char *const bodies[] = {
+        "{\"messages\":[{\"role\":\"user\\u0000x\",\"content\":\"x\"}]}",
+        "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\\u0000x\",\"text\":\"\"}]}]}",
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],"
+        "\"response_format\":{\"type\":\"text\\u0000x\"}}",
+    };
+    static const char *const params[] = {"messages[0]", "messages[0].content", "response_format"};
+    for (size_t i = 0; i < N_ELEM(bodies); i++) {
+        api_request r;
+        api_error e;
+        assert_false(api_parse(API_CHAT, str_of(bodies[i]), 1000, &r, &e));
+        assert_string_equal(e.param, params[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(a_top_p_of_zero_keeps_only_the_first_candidate),
         CASE(a_message_cut_in_mid_character_is_still_valid_json),
+        CASE(a_word_with_a_nul_behind_it_is_another_word),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
