@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -204,6 +205,18 @@ ig_status file_join(buf *ret_path, const char *dir, const char *name)
         return ig_fail(IG_ELIMIT, "%.100s/%.100s...: path longer than %d bytes", dir, name,
                        FILE_PATH_MAX);
     return buf_status(ret_path);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    (void)st, (void)at;
+    (void)(type == FTW_DP ? rmdir(path) : unlink(path));
+    return 0;
+}
+
+void file_remove_tree(const char *dir)
+{
+    (void)nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 typedef struct walk {

@@ -35,6 +35,9 @@ IG_MUST_USE ig_status file_read(const char *path, size_t max_bytes, buf *ret_buf
 IG_MUST_USE ig_status file_write_atomic(const char *path, const void *p, size_t n, mode_t mode);
 /* Makes path and what is missing above it, each made durable in its parent. */
 IG_MUST_USE ig_status file_mkdirs(const char *path, mode_t mode);
+/* Removes dir with all that is below it; links go, what they name stays. For what a failure leaves
+ * behind: what cannot be removed stays too, and nobody is told. */
+void file_remove_tree(const char *dir);
 bool file_exists(const char *path);
 /* Initialises ret_path, also on failure. */
 IG_MUST_USE ig_status file_join(buf *ret_path, const char *dir, const char *name);

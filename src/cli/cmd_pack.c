@@ -76,6 +76,8 @@ static int run(int argc, char **argv)
         return cli_usage("pack", "--bits must be 4, 8 or 16");
     if (group && group != 32 && group != 64 && group != 128)
         return cli_usage("pack", "--group must be 32, 64 or 128");
+    if (group && !bits && !overrides.n)
+        return cli_usage("pack", "--group has no effect without --bits: what SRC has is kept");
     for (int i = 0; i < overrides.n; i++)
         if (!parse_rule(overrides.text[i], patterns[i], sizeof patterns[i], &rules[i]))
             return cli_usage("pack", "--override %s: expected PATTERN=BITS or PATTERN=BITS:GROUP",

@@ -4,8 +4,8 @@
  * release.json, digests of chunks and tensors, kat.json;
  *          BUNDLE/verify.sh and VERIFY.md. `ingot sign` then adds model.sig
  * refuses  what it cannot read or represent exactly as documented; a bundle that exists
- * touches  BUNDLE.partial, renamed to BUNDLE when everything is written. Limit: storage and
- * verification. */
+ * touches  BUNDLE.partial, renamed to BUNDLE when everything is written, removed after a failure.
+ * Limit: storage and verification. */
 #include <stdio.h>
 #include <string.h>
 #include "audit/scripts.h"
@@ -179,8 +179,11 @@ ig_status package_run(const package_options *o, convert_result *ret_result,
                        partial.data);
     TRY(file_mkdirs(partial.data, 0755));
     ig_status s = fill_bundle(o, name, partial.data, &r);
-    if (s != IG_OK) return ig_fail_context(s, "%s: ", o->bundle);
-    TRY(io_rename(partial.data, o->bundle));
+    if (s == IG_OK) s = io_rename(partial.data, o->bundle);
+    if (s != IG_OK) {
+        file_remove_tree(partial.data);
+        return s;
+    }
     *ret_result = r;
     *ret_report = (stage_report){clock_mono_us() - begin, r.n_bytes};
     return IG_OK;

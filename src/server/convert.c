@@ -27,6 +27,12 @@ typedef struct target {
     int32_t shard;
 } target;
 
+/* Something to note that may hold for many matrices: the first in words, the others counted. */
+typedef struct tally {
+    char first[384];
+    int64_t n;
+} tally;
+
 typedef struct conversion {
     const source *s;
     const convert_options *o;
@@ -36,6 +42,8 @@ typedef struct conversion {
     int64_t n;
     int64_t n_shards;
     int64_t total, written; /* bytes */
+    bool matched[CONVERT_MAX_RULES];
+    tally kept, narrowed; /* matrices that no group fits, or only a smaller one */
 } conversion;
 
 static void conversion_auto(conversion *c)
@@ -45,14 +53,21 @@ static void conversion_auto(conversion *c)
     mem_free(c->choice);
 }
 
-IG_PRINTF(2, 3) static void note(const conversion *c, const char *format, ...)
+IG_PRINTF(2, 3) static void count(tally *t, const char *format, ...)
+{
+    va_list args;
+    if (t->n++) return;
+    va_start(args, format);
+    vsnprintf(t->first, sizeof t->first, format, args);
+    va_end(args);
+}
+
+static void note(const conversion *c, const tally *t)
 {
     char text[512];
-    if (!c->o->note) return;
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
+    if (!c->o->note || !t->n) return;
+    snprintf(text, sizeof text, t->n > 1 ? "%s (and %lld more)" : "%s", t->first,
+             (long long)t->n - 1);
     c->o->note(c->o->user, text);
 }
 
@@ -63,7 +78,7 @@ static int path_length(const char *name)
     return dot ? (int)(dot - name) : (int)strlen(name);
 }
 
-static choice choose(const conversion *c, const source_tensor *t)
+static choice choose(conversion *c, const source_tensor *t)
 {
     int bits = c->o->bits, group = c->o->group ? c->o->group : 64;
     char path[256];
@@ -71,6 +86,7 @@ static choice choose(const conversion *c, const source_tensor *t)
     snprintf(path, sizeof path, "%.*s", path_length(t->name), t->name);
     for (int i = 0; i < c->o->n_rules; i++)
         if (!fnmatch(c->o->rules[i].pattern, path, 0)) {
+            c->matched[i] = true;
             bits = c->o->rules[i].bits;
             if (c->o->rules[i].group) group = c->o->rules[i].group;
         }
@@ -79,13 +95,13 @@ static choice choose(const conversion *c, const source_tensor *t)
     int fits = group;
     while (fits >= 32 && t->k % fits) fits /= 2;
     if (fits < 32) {
-        note(c, "%s: rows of %lld elements are not whole groups of 32: kept at 16 bits", path,
-             (long long)t->k);
+        count(&c->kept, "%s: rows of %lld elements are not whole groups of 32: kept at 16 bits",
+              path, (long long)t->k);
         return (choice){0};
     }
     if (fits != group)
-        note(c, "%s: rows of %lld elements: group %d instead of %d", path, (long long)t->k, fits,
-             group);
+        count(&c->narrowed, "%s: rows of %lld elements: group %d instead of %d", path,
+              (long long)t->k, fits, group);
     if (bits == t->affine_bits && fits == 32) return (choice){bits, 32, true};
     return (choice){bits, fits, false};
 }
@@ -154,6 +170,20 @@ static void assign_shards(conversion *c)
     c->n_shards = shard + 1;
 }
 
+/* A rule that matches nothing is a typing error, found before hours of work. */
+static ig_status check_rules(const conversion *c)
+{
+    const char *example = "";
+    for (int64_t i = source_n(c->s); i-- > 0;)
+        if (source_at(c->s, i)->is_matrix) example = source_at(c->s, i)->name;
+    for (int i = 0; i < c->o->n_rules; i++)
+        if (!c->matched[i])
+            return ig_fail(IG_EINVAL,
+                           "override '%s': the source has no such matrix; names are like %.*s",
+                           c->o->rules[i].pattern, path_length(example), example);
+    return IG_OK;
+}
+
 static ig_status plan(conversion *c)
 {
     int64_t n = source_n(c->s);
@@ -162,6 +192,9 @@ static ig_status plan(conversion *c)
     if (!c->choice || !c->t) return IG_ENOMEM;
     for (int64_t i = 0; i < n; i++) TRY(plan_tensor(c, i));
     if (!c->n) return ig_fail(IG_EFORMAT, "the source holds no tensor");
+    TRY(check_rules(c));
+    note(c, &c->kept);
+    note(c, &c->narrowed);
     assign_shards(c);
     return IG_OK;
 }

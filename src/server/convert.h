@@ -3,7 +3,8 @@
  *
  * A matrix is kept (its own 4- or 8-bit groups exactly, or 16 bits), or quantised to bits and
  * group; where the group does not divide
- * the rows, the largest smaller one that does is used, and `note` is told. */
+ * the rows, the largest smaller one that does is used, and `note` is told. A rule that matches no
+ * matrix is refused. */
 #ifndef SERVER_CONVERT_H
 #define SERVER_CONVERT_H
 #include "base/progress.h"
@@ -24,7 +25,7 @@ typedef struct convert_options {
     int64_t shard_bytes;  /* 0: chosen by size, at least 16 shards for more than 2 GiB */
     progress_fn progress; /* bytes written of bytes to write */
     void (*note)(void *user,
-                 const char *text); /* a sentence about a tensor; NULL: nobody listens */
+                 const char *text); /* a sentence about tensors; NULL: nobody listens */
     void *user;
 } convert_options;
 

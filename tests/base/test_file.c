@@ -297,6 +297,18 @@ TEST(a_walk_refuses_links_and_special_files)
     assert_int_equal(n, 0);
 }
 
+TEST(a_tree_is_removed_without_following_links)
+{
+    assert_ok(file_mkdirs(tmp_path(dir, "tree/deep"), 0755));
+    tmp_write(dir, "tree/deep/a", "1", 1);
+    tmp_write(dir, "kept", "2", 1);
+    assert_int_equal(symlink("../kept", tmp_path(dir, "tree/link")), 0);
+    file_remove_tree(tmp_path(dir, "tree"));
+    assert_false(file_exists(tmp_path(dir, "tree")));
+    assert_true(file_exists(tmp_path(dir, "kept")));
+    file_remove_tree(tmp_path(dir, "none"));
+}
+
 #define IN_DIR(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
 
 int main(void)
@@ -318,6 +330,7 @@ int main(void)
         IN_DIR(a_walk_gives_regular_files_in_the_order_of_bytes),
         IN_DIR(a_walk_survives_any_failing_allocation),
         IN_DIR(a_walk_refuses_links_and_special_files),
+        IN_DIR(a_tree_is_removed_without_following_links),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

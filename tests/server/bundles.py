@@ -372,6 +372,33 @@ def _():
     assert out.returncode == 3 and "group_size" in out.stderr, out.stderr
 
 
+@case("pack-that-fails-leaves-nothing-behind")
+def _():
+    target = root + "/second-try"
+    out = ingot("pack", root + "/mistyped.gguf", target)
+    assert out.returncode == 3 and out.stderr.startswith("ingot pack: " + root + "/mistyped.gguf: "), out.stderr
+    assert not os.path.exists(target) and not os.path.exists(target + ".partial")
+    out = ingot("pack", root + "/cut.gguf", target)
+    assert out.returncode == 3 and "truncated" in out.stderr, out.stderr
+    assert not os.path.exists(target + ".partial")
+
+
+@case("pack-options-without-effect")
+def _():
+    out = ingot("pack", "build/demo-model.gguf", root + "/grouped", "--group", "128")
+    assert out.returncode == 2 and "--bits" in out.stderr, out.stderr
+    out = ingot("pack", "build/demo-model.gguf", root + "/overridden", "--override", "*.no_such_proj=8")
+    assert out.returncode == 3 and "*.no_such_proj" in out.stderr and "model.embed_tokens" in out.stderr, out.stderr
+
+
+@case("pack-says-once-what-holds-for-many-matrices")
+def _():
+    out = ingot("pack", "build/demo-model.gguf", root + "/coarse", "--bits", "8", "--group", "128", "--no-known-answer")
+    assert out.returncode == 0, out.stderr
+    narrowed = [line for line in out.stderr.splitlines() if "instead of 128" in line]
+    assert len(narrowed) == 1 and "180 more" in narrowed[0], out.stderr
+
+
 @case("pack-over-an-existing-bundle")
 def _():
     out = ingot("pack", "build/demo-model.gguf", BUNDLE)
