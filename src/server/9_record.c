@@ -156,5 +156,6 @@ void stage_record_answer(server *sv, request *r)
         request_start(r, r->error.http ? r->error.http : 200, false);
     request_finish(r, out.data, out.n);
     stage_count(&sv->stage[STAGE_RECORD].n_out, 1);
+    stage_count(&sv->stage[STAGE_RECORD].units, 1);
     if (r->t_end) stage_count(&sv->stage[STAGE_RECORD].us, clock_mono_us() - r->t_end);
 }

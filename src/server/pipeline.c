@@ -206,6 +206,7 @@ bool pipeline_submit(server *sv, request *r, api_error *ret_error)
     }
     if (ok) {
         stage_count(&sv->stage[STAGE_ADMIT].n_out, 1);
+        stage_count(&sv->stage[STAGE_ADMIT].units, 1);
         return true;
     }
     stage_count(&sv->stage[STAGE_ADMIT].n_refused, 1);

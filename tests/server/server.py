@@ -298,7 +298,20 @@ def what_ask_prints_into_a_file_is_the_answer():
     with open(path, "wb") as f:
         ask = [sys.argv[1], "ask", "--url", f"http://127.0.0.1:{server.port}", "--temperature", "0", "-n", "8", "--receipt", path + ".receipt", "Name three metals."]
         assert subprocess.run(ask, stdout=f).returncode == 0
-    assert server.audit("verify", path + ".receipt", "--answer", path).returncode == 0, open(path, "rb").read()
+    out = server.audit("verify", path + ".receipt", "--answer", path)
+    assert out.returncode == 0, open(path, "rb").read()
+    shown = server.audit("show", path + ".receipt").stdout.splitlines()
+    admit, done = json.loads(shown[1]), json.loads(shown[2])
+    for word in ("answer matches", admit["model"]["root"], admit["req"], admit["t"], done["t"], "smollm2-135m-instruct"):
+        assert word in out.stdout, (word, out.stdout)
+    assert [json.loads(line.split(" ", 1)[1]) for line in server.audit("show", server.log, admit["req"]).stdout.splitlines()] == [admit, done]
+
+
+def stages_count_in_their_units():
+    server.chat()
+    stage = {s["name"]: s for s in server.request("GET", "/limits")[1]["stages"]}
+    assert stage["admit"]["units"] == stage["admit"]["out"] > 0, stage["admit"]
+    assert stage["record"]["units"] == stage["record"]["out"] > 0, stage["record"]
 
 
 def sigterm_drains():
@@ -323,7 +336,7 @@ def the_log_is_whole():
 
 
 for case in (curl_streams, a_receipt_can_be_fetched_again_without_its_secret, an_answer_can_be_computed_again, a_streamed_answer_checks_out_with_openssl_and_sh_alone,
-             what_ask_prints_into_a_file_is_the_answer, sigterm_drains, the_log_is_whole):
+             what_ask_prints_into_a_file_is_the_answer, stages_count_in_their_units, sigterm_drains, the_log_is_whole):
     cases.run("ends." + case.__name__, case)
 server.close()
 cases.end()
