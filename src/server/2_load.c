@@ -79,7 +79,7 @@ ig_status release_read(const char *model_dir, release *ret_release)
     return IG_OK;
 }
 
-static ig_status enforce_release(const release *r)
+ig_status release_check(const release *r)
 {
     char today[16];
     time_t now = (time_t)(clock_wall_us() / 1000000);
@@ -253,7 +253,7 @@ ig_status load_run(server *sv, ready_times *times, audit_token **ret_probe)
     ready_mark(times, READY_HASH);
     times->hash_bytes = s.files.n_bytes;
     TRY(release_read(model_dir.data, &r));
-    TRY(enforce_release(&r));
+    TRY(release_check(&r));
     TRY(check_writable(sv, &s, model_dir.data));
     TRY(open_model(sv, model_dir.data));
     TRY(check_mapped(sv->model.lm, &s, model_dir.data));

@@ -36,6 +36,8 @@ typedef struct release {
     char min_engine[33];
 } release;
 IG_MUST_USE ig_status release_read(const char *model_dir, release *ret_release);
+/* IG_EVERIFY after its last day, and where it needs a newer program. */
+IG_MUST_USE ig_status release_check(const release *r);
 bool release_date_valid(const char *date); /* "2027-12-31" */
 /* Verifies, maps, binds; appends the load event; gives the probe token for stage 3. Marks its parts
  * in times. */

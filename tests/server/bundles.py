@@ -174,6 +174,8 @@ def _():
     b.edit_json("release.json", not_after="2020-01-01")
     b.sign()
     serve_refuses(b.path, "2020-01-01", code=1)
+    out = ingot("verify", b.path, "--trust", TRUST)
+    assert out.returncode == 0 and "may not be used after 2020-01-01" in out.stderr, out.stderr
 
 
 @case("newer-engine-needed")
