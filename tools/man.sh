@@ -15,7 +15,8 @@ commands() {
                 letter = match($0, /-[a-zA-Z], /) ? substr($0, RSTART, 4) : ""
                 sub(/^ */, "", doc)
                 sub(/ *$/, "", label)
-                printf ".TP\n.B %s\n%s\n", escaped(letter label), escaped(doc)
+                printf ".TP\n.B %s\n", escaped(letter label)
+                if (doc != "") print escaped(doc) # else the next line has it
                 next
             }
             /^ *$/ { print ".PP"; next }

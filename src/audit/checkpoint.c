@@ -102,8 +102,12 @@ static ig_status open_note(const char *what, str note, const log_vkey *v, bool v
         return ig_fail(IG_ELIMIT, "%s: a checkpoint of %zu bytes", what, note.n);
     if (!plain_text(note) || !split_note(note, &text, &signatures))
         return ig_fail(IG_EFORMAT, "%s: not a signed note", what);
-    if (!parse_text(text, v, &c))
-        return ig_fail(IG_EFORMAT, "%s: not a checkpoint of log %s", what, v->name);
+    if (!parse_text(text, v, &c)) {
+        size_t n = strcspn(text.p, "\n");
+        return ig_fail(IG_EFORMAT,
+                       "%s: not a checkpoint of log %s, which the key is of; it names log %.*s",
+                       what, v->name, (int)(n < 200 ? n : 200), text.p);
+    }
     size_t n_good = 0;
     for (size_t i = 0; signatures.n; i++) {
         verdict d = BAD;

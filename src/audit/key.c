@@ -96,14 +96,15 @@ ig_status publisher_key_generate(publisher_key **ret_key)
     return publisher_wrap("new key", pkey, true, ret_key);
 }
 
-/* A private key must not be readable by others: whoever reads it can sign. */
-static ig_status read_secret(const char *path, size_t max, buf *ret_text)
+/* A private key must not be readable by others: whoever reads it can sign. Asked of what turned
+ * out to be one: `chmod` is no advice to somebody who gave a public key. */
+static ig_status check_secret(const char *path)
 {
     struct stat st;
     if (stat(path, &st) == 0 && (st.st_mode & 077) != 0)
         return ig_fail(IG_EINVAL, "%s: others may read this private key; run `chmod 600 %s`", path,
                        path);
-    return file_read(path, max, ret_text);
+    return IG_OK;
 }
 
 static void wipe(buf *b)
@@ -130,12 +131,18 @@ static int no_password(char *out, int size, int rwflag, void *user)
 ig_status publisher_key_read_private(const char *path, publisher_key **ret_key)
 {
     __attribute__((cleanup(wipe))) buf text = {0};
-    TRY(read_secret(path, KEY_MAX_PEM, &text));
+    TRY(file_read(path, KEY_MAX_PEM, &text));
     __attribute__((cleanup(bio_auto))) BIO *bio = BIO_new_mem_buf(text.data, (int)text.n);
     EVP_PKEY *pkey = bio ? PEM_read_bio_PrivateKey(bio, NULL, no_password, NULL) : NULL;
     ERR_clear_error();
+    if (!pkey && text.n && strstr(text.data, "BEGIN PUBLIC KEY"))
+        return ig_fail(IG_EFORMAT, "%s: a public key; the private one is needed here", path);
     if (!pkey) return ig_fail(IG_EFORMAT, "%s: not an unencrypted PEM private key", path);
-    return publisher_wrap(path, pkey, true, ret_key);
+    AUTO(publisher_key_ptr) key = NULL;
+    TRY(publisher_wrap(path, pkey, true, &key));
+    TRY(check_secret(path));
+    *ret_key = STEAL(key);
+    return IG_OK;
 }
 
 ig_status publisher_key_parse_public(const char *what, str pem, publisher_key **ret_key)
@@ -362,10 +369,13 @@ static const char private_prefix[] = "PRIVATE+KEY+";
 ig_status log_key_read(const char *path, log_key **ret_key)
 {
     __attribute__((cleanup(wipe))) buf text = {0};
-    TRY(read_secret(path, 4096, &text));
+    TRY(file_read(path, 4096, &text));
     str t = {text.data, text.n}, prefix = str_of(private_prefix), name;
     uint32_t hash;
     uint8_t seed[32];
+    if (!str_starts(t, prefix) && split_note_key(t, &name, &hash, seed))
+        return ig_fail(IG_EFORMAT, "%s: a verifier key; the log's private key is needed here",
+                       path);
     if (!str_starts(t, prefix) ||
         !split_note_key((str){t.p + prefix.n, t.n - prefix.n}, &name, &hash, seed))
         return ig_fail(IG_EFORMAT, "%s: not a log signing key (PRIVATE+KEY+NAME+HASH+BASE64)",
@@ -377,6 +387,7 @@ ig_status log_key_read(const char *path, log_key **ret_key)
     if (k->vkey.hash != hash)
         return ig_fail(IG_EFORMAT, "%s: the key's hash is %08x, the file says %08x", path,
                        k->vkey.hash, hash);
+    TRY(check_secret(path));
     *ret_key = STEAL(k);
     return IG_OK;
 }

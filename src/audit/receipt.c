@@ -23,7 +23,7 @@ static ig_status parse_at(store *s, uint64_t index, event_type type, buf *ret_le
     if (ret_event->e.type == type) return IG_OK;
     const char *is = event_type_name(ret_event->e.type);
     event_parsed_done(ret_event);
-    return ig_fail(IG_EINVAL, "%s is a %s event, not %s", what, is, event_type_name(type));
+    return ig_fail(IG_EINVAL, "%s: its type is %s, not %s", what, is, event_type_name(type));
 }
 
 static ig_status put_part(store *s, const checkpoint *c, receipt_leaf which, uint64_t index,

@@ -214,10 +214,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
     return 0;
 }
 
-void file_remove_tree(const char *dir)
-{
-    (void)nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
+void file_remove_tree(const char *dir) { (void)nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS); }
 
 typedef struct walk {
     const char *dir;

@@ -15,21 +15,50 @@ static const command_row commands[] = {
 #undef COMMAND
 };
 
-void cli_help(const char *command, const option_info *options)
+static const command_row *find_command(const char *name)
 {
     for (size_t i = 0; i < N_ELEM(commands); i++)
-        if (!strcmp(commands[i].name, command))
-            printf("ingot %s %s\n  %s\n", command, commands[i].arguments, commands[i].doc);
+        if (!strcmp(commands[i].name, name)) return &commands[i];
+    return NULL;
+}
+
+/* The name as it is typed: no_known_answer is --no-known-answer. */
+typedef struct dashed {
+    char name[48];
+} dashed;
+static dashed dash(const char *name)
+{
+    dashed d;
+    snprintf(d.name, sizeof d.name, "%s", name);
+    for (char *p = d.name; *p; p++)
+        if (*p == '_') *p = '-';
+    return d;
+}
+
+#define LEFT 32 /* column of names and values; a longer one has a line of its own */
+
+void cli_help(const char *command, const option_info *options)
+{
+    const command_row *row = find_command(command);
+    if (row)
+        printf("ingot %s%s%s\n  %s\n", command, *row->arguments ? " " : "", row->arguments,
+               row->doc);
     for (const option_info *o = options; o && o->name; o++) {
-        char left[64], dashed[48];
-        snprintf(dashed, sizeof dashed, "%s", o->name);
-        for (char *p = dashed; *p; p++)
-            if (*p == '_') *p = '-';
-        snprintf(left, sizeof left, "%c%c%s--%s%s%s", o->letter ? '-' : ' ',
-                 o->letter ? o->letter : ' ', o->letter ? ", " : "  ", dashed, o->arg ? " " : "",
-                 o->arg ? o->arg : "");
-        printf("  %-32s %s\n", left, o->doc);
+        char left[96];
+        int n = snprintf(left, sizeof left, "%c%c%s--%s%s%s", o->letter ? '-' : ' ',
+                         o->letter ? o->letter : ' ', o->letter ? ", " : "  ", dash(o->name).name,
+                         o->arg ? " " : "", o->arg ? o->arg : "");
+        if (n > LEFT)
+            printf("  %s\n  %-*s %s\n", left, LEFT, "", o->doc);
+        else
+            printf("  %-*s %s\n", LEFT, left, o->doc);
     }
+}
+
+int cli_no_command(const char *name)
+{
+    fprintf(stderr, "ingot: there is no command '%s'; try: ingot help\n", name);
+    return EXIT_USAGE;
 }
 
 int cli_usage(const char *command, const char *format, ...)
@@ -90,11 +119,12 @@ static int set_option(const char *command, const option_info *o, const char *val
     } else if (o->kind == OPT_LIST) {
         text_list *l = o->to;
         if (l->n == TEXT_LIST_MAX)
-            return cli_usage(command, "--%s may be given at most %d times", o->name, TEXT_LIST_MAX);
+            return cli_usage(command, "--%s may be given at most %d times", dash(o->name).name,
+                             TEXT_LIST_MAX);
         l->text[l->n++] = value;
     } else if (!str_int(str_of(value), o->lo, o->hi, o->to)) {
-        return cli_usage(command, "--%s: '%s' is not a whole number between %lld and %lld", o->name,
-                         value, (long long)o->lo, (long long)o->hi);
+        return cli_usage(command, "--%s: '%s' is not a whole number between %lld and %lld",
+                         dash(o->name).name, value, (long long)o->lo, (long long)o->hi);
     }
     return EXIT_DONE;
 }
@@ -123,7 +153,9 @@ int cli_parse(const char *command, int argc, char **argv, const option_info *opt
             args->text[args->n++] = argv[i];
         }
     }
-    if (args->n < min_args) return *ret_exit = cli_usage(command, "an argument is missing");
+    if (args->n < min_args)
+        return *ret_exit = cli_usage(command, "an argument is missing: ingot %s %s", command,
+                                     find_command(command)->arguments);
     return EXIT_DONE;
 }
 

@@ -48,6 +48,7 @@ typedef struct command_info {
 
 /* Prints "ingot COMMAND: MESSAGE" of a failed status to stderr and gives the exit code for it. */
 int cli_fail(const char *command, ig_status s);
+int cli_no_command(const char *name);
 int cli_usage(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* A progress line on stderr, if that is a terminal: its name at once, the bar after half a

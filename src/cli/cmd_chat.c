@@ -14,9 +14,11 @@
 #define MAX_ANSWER ((size_t)64 << 20)
 
 typedef struct talk {
-    const char *url, *key_file, *model, *system, *receipt, *temperature, *seed;
-    char *key; /* owned */
-    int64_t max_tokens;
+    const char *url, *key_file, *model, *system, *receipt;
+    char *key;          /* owned */
+    double temperature; /* below 0: the server's default */
+    int64_t seed;       /* -1: the server draws one */
+    int64_t max_tokens; /* 0: the server's default */
     bool json, stats;
     json_t *messages; /* owned: the conversation */
     buf line;         /* an event being read */
@@ -39,6 +41,7 @@ static void on_interrupt(int sig)
 static void talk_init(talk *t)
 {
     t->url = "http://127.0.0.1:8080";
+    t->temperature = t->seed = -1;
     t->messages = json_array();
     buf_init(&t->line, MAX_ANSWER);
     buf_init(&t->answer, MAX_ANSWER);
@@ -116,8 +119,8 @@ static ig_status request_body(const talk *t, buf *b)
         buf_json_string(b, t->model, strlen(t->model));
     }
     if (t->max_tokens) buf_printf(b, ",\"max_tokens\":%lld", (long long)t->max_tokens);
-    if (t->temperature) buf_printf(b, ",\"temperature\":%s", t->temperature);
-    if (t->seed) buf_printf(b, ",\"seed\":%s", t->seed);
+    if (t->temperature >= 0) buf_printf(b, ",\"temperature\":%.9g", t->temperature);
+    if (t->seed >= 0) buf_printf(b, ",\"seed\":%lld", (long long)t->seed);
     buf_char(b, '}');
     return buf_status(b);
 }
@@ -209,7 +212,7 @@ static ig_status ask(talk *t, const text_list *args)
     buf_init(&prompt, MAX_ANSWER);
     TRY(start(t));
     TRY(read_prompt(args, &prompt));
-    if (!prompt.n) return ig_fail(IG_EINVAL, "the prompt is empty");
+    if (!prompt.n) return ig_fail(IG_EINVAL, "no prompt: give it as argument or on standard input");
     TRY(add_message(t, "user", prompt.data, prompt.n));
     TRY(turn(t));
     if (isatty(STDOUT_FILENO)) fputs("\n", stdout); /* a file gets the answer and nothing else */
@@ -292,6 +295,7 @@ static ig_status chat(talk *t)
 static int run(const char *name, int argc, char **argv)
 {
     __attribute__((cleanup(talk_auto))) talk t = {0};
+    const char *temperature = NULL;
     text_list args;
     int code;
     talk_init(&t);
@@ -302,9 +306,12 @@ static int run(const char *name, int argc, char **argv)
         {"model", 0, "NAME", "model to ask for; default: whatever is served", OPT_TEXT, &t.model, 0,
          0},
         {"system", 's', "TEXT", "system message", OPT_TEXT, &t.system, 0, 0},
-        {"max_tokens", 'n', "N", "longest answer in tokens", OPT_INT, &t.max_tokens, 1, 1 << 20},
-        {"temperature", 0, "X", "0: always the most likely token", OPT_TEXT, &t.temperature, 0, 0},
-        {"seed", 0, "N", "seed of the sampler", OPT_TEXT, &t.seed, 0, 0},
+        {"max_tokens", 'n', "N", "longest answer in tokens; default: the server's", OPT_INT,
+         &t.max_tokens, 1, 1 << 20},
+        {"temperature", 0, "X", "0: always the most likely token; to 2; default 1", OPT_TEXT,
+         &temperature, 0, 0},
+        {"seed", 0, "N", "seed of the sampler; default: drawn by the server and logged", OPT_INT,
+         &t.seed, 0, INT64_MAX},
         {"receipt", 0, "FILE", "write the receipt of the (last) answer", OPT_TEXT, &t.receipt, 0,
          0},
         {"stats", 0, NULL, "say how fast the answer came", OPT_FLAG, &t.stats, 0, 0},
@@ -313,6 +320,8 @@ static int run(const char *name, int argc, char **argv)
     bool is_ask = !strcmp(name, "ask");
     cli_parse(name, argc, argv, options, &args, 0, is_ask ? TEXT_LIST_MAX : 0, &code);
     if (code >= 0) return code;
+    if (temperature && (!str_double(str_of(temperature), &t.temperature) || t.temperature < 0))
+        return cli_usage(name, "--temperature: '%s' is not a number from 0 to 2", temperature);
     struct sigaction stop = {.sa_handler = on_interrupt};
     if (!is_ask) sigaction(SIGINT, &stop, NULL);
     ig_status s = is_ask ? ask(&t, &args) : chat(&t);

@@ -16,6 +16,8 @@ static int run(int argc, char **argv)
     if (!strcmp(argv[1], #name) && strcmp(argv[1], "help")) return command_##name.run(2, args);
 #include "cli/commands.def"
 #undef COMMAND
+        if (strcmp(argv[1], "help") && strcmp(argv[1], "--help") && strcmp(argv[1], "-h"))
+            return cli_no_command(argv[1]);
     }
     printf("ingot: an auditable server for language models, and the tools around it\n\n");
 #define COMMAND(name, arguments, doc) printf("  ingot %-10s %-28s %s\n", #name, arguments, doc);

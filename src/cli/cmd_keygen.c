@@ -66,6 +66,7 @@ static ig_status api(const char *path, const char *id, const char *tenant)
     TRY(buf_status(&line));
     TRY(file_write_atomic(path, text.data, text.n, 0600));
     printf("%s %s %s\n", id, tenant, line.data);
+    fflush(stdout); /* "above" is meant for pipes, too */
     fprintf(stderr, "the key is in %s; add the line above to the file of --api-keys\n", path);
     return IG_OK;
 }

@@ -79,7 +79,8 @@ static ig_status open_receipt(replay *r, const char *path)
     }
     TRY(file_read(path, MAX_RECEIPT, &text));
     TRY(log_vkey_read(r->vkey, &v));
-    TRY(ig_audit_receipt_open(text.data ? text.data : "", text.n, v.text, &r->receipt));
+    ig_status s = ig_audit_receipt_open(text.data ? text.data : "", text.n, v.text, &r->receipt);
+    if (s != IG_OK) return ig_fail_context(s, "%s: ", path);
     TRY(event_json(r->receipt, "load", &r->load));
     TRY(event_json(r->receipt, "admit", &r->admit));
     return event_json(r->receipt, "done", &r->done);

@@ -28,6 +28,7 @@ typedef struct serve_options {
     bool flag[N_SETTINGS];
     const char *file;
     bool json;
+    char doc[N_SETTINGS][192];
     option_info info[N_SETTINGS + 3];
 } serve_options;
 
@@ -37,13 +38,12 @@ static void fill_options(serve_options *o)
     for (int i = 0; i < N_SETTINGS; i++) {
         const setting_info *s = &config_table[i];
         bool is_flag = s->kind == 'f';
+        snprintf(o->doc[i], sizeof o->doc[i], is_flag || !*s->dflt ? "%s" : "%s; default %s",
+                 s->doc, s->dflt);
         o->info[i] = (option_info){s->name,
                                    0,
-                                   is_flag          ? NULL
-                                   : s->kind == 'n' ? "N"
-                                   : s->choices     ? s->choices
-                                                    : "TEXT",
-                                   s->doc,
+                                   s->label,
+                                   o->doc[i],
                                    is_flag ? OPT_FLAG : OPT_TEXT,
                                    is_flag ? (void *)&o->flag[i] : (void *)&o->text[i],
                                    0,
@@ -118,6 +118,11 @@ static void tell(const server *sv, const ready_times *t)
            "serving  %s  model %s  log %s\n",
            (double)ready_total_us(t) * 1e-6, (double)ready_rest_us(t) * 1e-6, address,
            sv->model.name, audit_log_vkey(sv->log)->name);
+    if (sv->log_key_made)
+        printf(
+            "made     %s.key, which signs this log: keep it; and %s.key.vkey: give it to those who "
+            "check receipts\n",
+            sv->config.text[SET_log], sv->config.text[SET_log]);
     fflush(stdout);
 }
 

@@ -1,5 +1,4 @@
 /* main.c: finds the command. The only file that exits. */
-#include <stdio.h>
 #include <string.h>
 #include "cli/cli.h"
 
@@ -25,6 +24,5 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < N_ELEM(entries); i++)
         if (!strcmp(entries[i].name, name))
             return entries[i].info->run(argc > 1 ? argc - 1 : 1, argc > 1 ? argv + 1 : argv);
-    fprintf(stderr, "ingot: there is no command '%s'; try: ingot help\n", name);
-    return EXIT_USAGE;
+    return cli_no_command(name);
 }

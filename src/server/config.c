@@ -6,10 +6,11 @@
 #define MAX_FILE ((size_t)1 << 20)
 
 const setting_info config_table[N_SETTINGS] = {
-#define TEXT(name, dflt, doc) [SET_##name] = {#name, dflt, NULL, doc, 0, 0, 't'},
-#define CHOICE(name, dflt, choices, doc) [SET_##name] = {#name, dflt, choices, doc, 0, 0, 'c'},
-#define NUMBER(name, dflt, lo, hi, doc) [SET_##name] = {#name, #dflt, NULL, doc, lo, hi, 'n'},
-#define FLAG(name, doc) [SET_##name] = {#name, "false", "false|true", doc, 0, 1, 'f'},
+#define TEXT(name, label, dflt, doc) [SET_##name] = {#name, dflt, NULL, label, doc, 0, 0, 't'},
+#define CHOICE(name, dflt, choices, doc) \
+    [SET_##name] = {#name, dflt, choices, choices, doc, 0, 0, 'c'},
+#define NUMBER(name, dflt, lo, hi, doc) [SET_##name] = {#name, #dflt, NULL, "N", doc, lo, hi, 'n'},
+#define FLAG(name, doc) [SET_##name] = {#name, "false", "false|true", NULL, doc, 0, 1, 'f'},
 #include "server/config.def"
 #undef TEXT
 #undef CHOICE

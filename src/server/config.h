@@ -26,7 +26,9 @@ typedef struct config {
 } config;
 
 typedef struct setting_info {
-    const char *name, *dflt, *choices, *doc;
+    const char *name, *dflt, *choices;
+    const char *label; /* of the value in help; NULL: a flag */
+    const char *doc;
     int64_t lo, hi;
     char kind;
 } setting_info; /* kind: t c n f */

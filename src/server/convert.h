@@ -24,8 +24,7 @@ typedef struct convert_options {
     int n_rules;
     int64_t shard_bytes;  /* 0: chosen by size, at least 16 shards for more than 2 GiB */
     progress_fn progress; /* bytes written of bytes to write */
-    void (*note)(void *user,
-                 const char *text); /* a sentence about tensors; NULL: nobody listens */
+    void (*note)(void *user, const char *text); /* a sentence about tensors; NULL: nobody listens */
     void *user;
 } convert_options;
 

@@ -31,6 +31,7 @@ static ig_status open_key(server *sv)
     } else {
         TRY(log_key_generate(sv->config.text[SET_name], &sv->log_key));
         TRY(log_key_write(sv->log_key, path.data));
+        sv->log_key_made = true;
     }
     buf_str(&path, ".vkey");
     TRY(buf_status(&path));

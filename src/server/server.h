@@ -65,6 +65,7 @@ typedef struct server {
     key_list keys;
     audit_log *log;
     log_key *log_key;
+    bool log_key_made; /* at this start */
     served model;
     stage_counters stage[N_STAGES];
     queue text;  /* to prepare or to finish */

@@ -244,7 +244,7 @@ TEST(the_reading_api_shows_finds_and_proves)
     assert_int_equal(at, 3);
     assert_fails(ig_audit_log_find(l, "s", &at), IG_ENOTFOUND, "no finished request s");
     assert_ok(ig_audit_log_prove(l, 3, &receipt_text));
-    assert_fails(ig_audit_log_prove(l, 2, &json), IG_EINVAL, "is a admit event");
+    assert_fails(ig_audit_log_prove(l, 2, &json), IG_EINVAL, "its type is admit, not done");
     ig_audit_receipt *r;
     assert_ok(ig_audit_receipt_open(receipt_text, strlen(receipt_text), vkey, &r));
     assert_ok(ig_audit_receipt_event(r, "admit", &leaf, &n));
