@@ -1,6 +1,7 @@
 #!/bin/sh
 # demo.sh: a real model through all nine stages, then proofs that somebody else's tools accept. Run by `make demo` from the repository's root.
-# Leaves demo/ (bundle, keys, log, request, answer, receipt, check.sh, README); a second run starts afresh and needs no network.
+# Leaves demo/ (bundle, keys, log, request, answer, receipt, check.sh, README), so that every command it prints can be typed again; a second
+# run starts afresh and needs no network.
 set -eu
 LC_ALL=C
 export LC_ALL
@@ -50,6 +51,7 @@ m() { jq -r ".$1" $d/machine.json; }
 say "$(m cpu), $(m isa), $(m threads) threads: memory $(m read_gb_s) GB/s, SHA-256 $(m sha256_gb_s) GB/s, int8 $(m int8_gop_s) GOP/s, durable write $(m sync_us) us"
 say ""
 
+printf '%-11s %9s  %-46s %-34s %s\n' stage time "what happened" "limit that governs" "how near to this machine's limit"
 # --- 1 package
 $ingot keygen publisher $d/keys/publisher >$d/keys/README
 $ingot keygen log $d/keys/log --name demo.example/log >>$d/keys/README
@@ -108,32 +110,33 @@ run() { sh -c "$1" >$d/out 2>&1; }
 
 c="sh $d/check.sh $d/receipt $d/log.vkey $d/answer.txt $d/request.json"
 run "$c" || { cat $d/out; fail "$c"; }
-proof "receipt and answer, by openssl and sh alone" "accepted" "$c"
+proof "this model gave this answer: by openssl and sh alone" "accepted" "$c"
 
 c="sh $d/bundle/verify.sh $d/keys/publisher.pub $d/bundle"
 run "$c" || { cat $d/out; fail "$c"; }
-proof "model against the pinned key, by openssl, jq, sha256sum" "accepted" "$c"
+proof "the publisher signed this model: by openssl, jq, sha256sum" "accepted" "$c"
 
 c="build/venv-signing/bin/model_signing verify key $d/bundle/model --signature $d/bundle/model.sig --public_key $d/keys/publisher.pub"
 run "$c" || { cat $d/out; fail "$c"; }
-proof "model, by OpenSSF model_signing" "accepted" "$c"
+proof "the same, by another maker's tool (OpenSSF model_signing)" "accepted" "$c"
 
 sed 's/./X/' $d/answer.txt >$d/answer-changed.txt
 c="sh $d/check.sh $d/receipt $d/log.vkey $d/answer-changed.txt $d/request.json"
 if run "$c"; then fail "a changed answer was accepted"; fi
-proof "one character of the answer changed" "rejected" "$c"
+grep -q 'is not the answer' $d/out || { cat $d/out; fail "the changed answer was rejected for another reason"; }
+proof "the answer with one character changed" "rejected" "$c"
 
-rm -rf $d/damaged && cp -r $d/bundle $d/damaged
+cp -rl $d/bundle $d/damaged # the same files but for one
 w=$d/damaged/model/model-00001-of-00002.safetensors
+rm $w && cp $d/bundle/model/${w##*/} $w
 size=$(wc -c <$w)
 byte=$(dd if=$w bs=1 skip=$((size / 2)) count=1 2>/dev/null | xxd -p)
 printf "$(printf '\\%03o' $((0x$byte ^ 1)))" | dd of=$w bs=1 seek=$((size / 2)) conv=notrunc 2>/dev/null
-c="$ingot serve --bundle $d/damaged --trust $d/keys/publisher.pub --log $d/log-damaged --log-key $d/keys/log --allow-writable --listen 127.0.0.1:0"
+c="$ingot serve --bundle $d/damaged --trust $d/keys/publisher.pub --log $d/log-damaged --allow-writable --listen 127.0.0.1:0"
 if run "$c"; then fail "a damaged model was served"; fi
 grep -q 'damaged tensor' $d/out || { cat $d/out; fail "the damaged tensor was not named"; }
-proof "one bit of a copied weight file flipped" "refused" "$c"
+proof "the model with one bit of one weight flipped" "refused, not served" "$c"
 say "      $(sed -n 's/^ingot serve: //p' $d/out)"
-rm -rf $d/damaged $d/log-damaged
 
 # The biases keep the answer from ending by itself.
 curl -sN "http://127.0.0.1:$port/v1/chat/completions" --data-binary '{"messages":[{"role":"user","content":"Count from one to one thousand."}],"max_tokens":800,"stream":true,"logit_bias":{"0":-100,"2":-100}}' >$d/stream 2>/dev/null &
@@ -156,13 +159,13 @@ c="$ingot audit verify $d/log --key $d/log.vkey"
 run "$c" || { cat $d/out; fail "$c"; }
 recovered=$($ingot audit show $d/log --key $d/log.vkey | grep -c '"status":"recovered"' || :)
 [ "$recovered" -eq 1 ] || fail "expected one recovered request, found $recovered"
-proof "server killed (-9) in mid-stream, restarted" "orphan closed, log verifies" "$c"
+proof "server killed (-9) in mid-answer, restarted" "the log says so, and verifies" "$c"
 
 c="$ingot replay $d/receipt --bundle $d/bundle --trust $d/keys/publisher.pub --key $d/log.vkey"
 run "$c" || { cat $d/out; fail "$c"; }
-proof "answer computed again in a new process" "$(tail -1 $d/out)" "$c"
+proof "the recorded answer computed again in a new process" "$(tail -1 $d/out)" "$c"
 
-rm -f $d/out $d/stream $d/answer-changed.txt $d/port $d/ready.json $d/server.err $d/pack.json $d/limits.json $d/machine.json
+rm -f $d/out $d/stream $d/port $d/ready.json $d/server.err $d/pack.json $d/limits.json $d/machine.json
 cat >$d/README <<EOF
 What make demo left here:
   bundle/        the packed and signed model: model/, model.sig, verify.sh, VERIFY.md
@@ -172,7 +175,11 @@ What make demo left here:
   answer.json    the answer as it came; answer.txt: its text
   receipt        proof of the answer; log.vkey: the log's public key
   check.sh       checks the receipt: sh check.sh receipt log.vkey answer.txt request.json
+  answer-changed.txt, damaged/   the same answer with one character changed, the same bundle with
+                 one bit flipped; log-damaged/: the log, with a key of its own, of the server that refused it
 EOF
 say ""
-say "Everything is in $d/ (see $d/README). To talk with the model:"
-say "  $ingot serve --bundle $d/bundle --trust $d/keys/publisher.pub --log $d/log --log-key $d/keys/log --allow-writable & sleep 5; $ingot chat; kill %1"
+say "Each command can be typed again; what it needs is in $d/ (see $d/README). To read what a receipt says:"
+say "  $ingot audit verify $d/receipt --key $d/log.vkey --answer $d/answer.txt --request $d/request.json"
+say "To talk with the model:"
+say "  $ingot serve --bundle $d/bundle --trust $d/keys/publisher.pub --log $d/log --log-key $d/keys/log --allow-writable & sleep 5; $ingot chat --temperature 0.3; kill %1"

@@ -136,7 +136,8 @@ static ig_status refused(talk *t, int http)
         ig_fail(http == 401                  ? IG_EVERIFY
                 : http == 429 || http == 503 ? IG_EBUSY
                                              : IG_EINVAL,
-                "the server answered %d: %s", http, message ? message : "no reason given");
+                "the server answered %d: %s%s", http, message ? message : "no reason given",
+                http == 401 ? "; give the key with --api-key FILE" : "");
     json_decref(root);
     return s;
 }
