@@ -85,7 +85,9 @@ ig_status ig_audit_receipt_opened(const ig_audit_receipt *r, const char *name,
 {
     str bytes;
     if (!receipt_opened(r->r, name, &bytes))
-        return ig_fail(IG_ENOTFOUND, "this receipt does not carry \"%s\"", name);
+        return ig_fail(IG_ENOTFOUND,
+                       "this receipt does not carry \"%s\"; the one that came with the answer does",
+                       name);
     *ret_bytes = bytes.p;
     *ret_n = bytes.n;
     return IG_OK;

@@ -31,7 +31,10 @@ static ig_status put_part(store *s, const checkpoint *c, receipt_leaf which, uin
 {
     tree_proof proof;
     if (index >= c->size)
-        return ig_fail(IG_ENOTFOUND, "event %" PRIu64 " is not signed yet", index);
+        return ig_fail(IG_ENOTFOUND,
+                       "event %" PRIu64 " is not signed yet: a running server publishes a "
+                       "checkpoint within a second, so try again",
+                       index);
     TRY(store_prove_inclusion(s, c->size, index, &proof));
     buf_printf(out, "leaf %s %" PRIu64 "\n", leaf_names[which], index);
     buf_add(out, leaf->data, leaf->n);

@@ -64,11 +64,14 @@ static ig_status verify_whole_log(const char *dir, const audit_options *o, const
     return s;
 }
 
-static ig_status check_bytes(const ig_audit_receipt *r, const char *name, const char *path)
+static ig_status check_bytes(const ig_audit_receipt *r, const char *name, const char *what,
+                             const char *path)
 {
     AUTO(buf) text = {0};
     TRY(file_read(path, MAX_TEXT, &text));
     ig_status s = ig_audit_receipt_check(r, name, text.data ? text.data : "", text.n);
+    if (s == IG_EVERIFY)
+        return ig_fail_context(s, "%s: not the %s that was recorded: ", path, what);
     return s == IG_OK ? s : ig_fail_context(s, "%s: ", path);
 }
 
@@ -131,8 +134,8 @@ static ig_status verify_receipt(const char *path, const audit_options *o, const 
     char name[32];
     TRY(open_receipt(path, v, &r));
     snprintf(name, sizeof name, "out.%lld", (long long)o->choice);
-    if (o->answer) s = check_bytes(r, name, o->answer);
-    if (s == IG_OK && o->request) s = check_bytes(r, "in.body", o->request);
+    if (o->answer) s = check_bytes(r, name, "answer", o->answer);
+    if (s == IG_OK && o->request) s = check_bytes(r, "in.body", "request", o->request);
     if (s == IG_OK && o->split) s = ig_audit_receipt_split(r, o->split);
     if (s == IG_OK) s = tell_receipt(path, o, r, v);
     ig_audit_receipt_close(r);

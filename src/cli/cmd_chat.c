@@ -161,10 +161,13 @@ static ig_status turn(talk *t)
     if (*t->error) return ig_fail(IG_EIO, "the server ended the answer: %s", t->error);
     if (interrupted) fputs(" [stopped]", stdout);
     TRY(buf_status(&t->answer));
-    TRY(add_message(t, "assistant", t->answer.data ? t->answer.data : "", t->answer.n));
-    if (t->receipt && t->proof.n)
-        TRY(file_write_atomic(t->receipt, t->proof.data, t->proof.n, 0644));
-    return IG_OK;
+    return add_message(t, "assistant", t->answer.data ? t->answer.data : "", t->answer.n);
+}
+
+static ig_status save_receipt(const talk *t)
+{
+    if (!t->receipt || !t->proof.n) return IG_OK;
+    return file_write_atomic(t->receipt, t->proof.data, t->proof.n, 0644);
 }
 
 static void tell_stats(const talk *t)
@@ -217,6 +220,7 @@ static ig_status ask(talk *t, const text_list *args)
     TRY(add_message(t, "user", prompt.data, prompt.n));
     TRY(turn(t));
     if (isatty(STDOUT_FILENO)) fputs("\n", stdout); /* a file gets the answer and nothing else */
+    TRY(save_receipt(t));
     if (t->stats) tell_stats(t);
     return IG_OK;
 }
@@ -290,6 +294,7 @@ static ig_status chat(talk *t)
         if (s == IG_OK) fputs("\n", stdout);
         if (s == IG_OK && terminal) tell_stats(t);
         TRY(terminal ? forgive(t, s) : s);
+        if (s == IG_OK) TRY(save_receipt(t));
     }
 }
 

@@ -44,10 +44,14 @@ static void on_dead(void *user, const char *message) { pipeline_log_lost(user, m
 static ig_status open_log(server *sv)
 {
     char machine[128];
+    struct stat st;
     build_machine_id(machine, sizeof machine);
     if (!*sv->config.text[SET_log])
         return ig_fail(IG_EINVAL,
                        "no audit log is given: --log DIR (it is made when it is missing)");
+    if (stat(sv->config.text[SET_log], &st) == 0 && !S_ISDIR(st.st_mode))
+        return ig_fail(IG_EINVAL, "%s: a file; --log takes a folder, which is made when missing",
+                       sv->config.text[SET_log]);
     TRY(open_key(sv));
     audit_log_options o = {
         .dir = sv->config.text[SET_log],

@@ -47,6 +47,9 @@ says 3 'publisher.pub: .*public key; .*private' "$ingot" sign nowhere --key "$ou
 says 3 'log-key.vkey: .*verifier key; .*private' "$ingot" serve --log "$out/l" --log-key "$out/log-key.vkey"
 says 3 '^ingot audit: README.md: ' "$ingot" audit verify README.md --key "$out/log-key.vkey"
 says 2 '^ingot replay: README.md: ' "$ingot" replay README.md --bundle nowhere --key "$out/log-key.vkey"
+echo text >"$out/file"
+says 3 'file: a file; --log takes a folder' "$ingot" serve --log "$out/file"
+says 2 'No such file' ls "$out/file.key"
 chmod 644 "$out/publisher"
 says 3 'chmod 600' "$ingot" sign nowhere --key "$out/publisher"
 

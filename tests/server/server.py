@@ -9,7 +9,7 @@ import time
 
 import openai
 
-from harness import Cases, Server
+from harness import BUNDLE, TRUST, Cases, Server
 
 cases = Cases()
 server = Server(sys.argv[1], "--max-body", "200000", "--queue", "32")
@@ -307,6 +307,24 @@ def what_ask_prints_into_a_file_is_the_answer():
     assert [json.loads(line.split(" ", 1)[1]) for line in server.audit("show", server.log, admit["req"]).stdout.splitlines()] == [admit, done]
 
 
+def refusals_of_receipts_say_what_to_do():
+    answer = server.chat()
+    path = server.folder + "/plain"
+    open(path, "w").write(answer["audit"]["receipt"])
+    open(path + ".txt", "w").write("another answer")
+    out = server.audit("verify", path, "--answer", path + ".txt")
+    assert out.returncode == 1 and "plain.txt: not the answer that was recorded: " in out.stderr, out.stderr
+    for _ in range(50):   # the checkpoint is published within a second
+        out = server.audit("prove", server.log, answer["id"], "--out", path + ".proved")
+        if out.returncode == 0 or "is not signed yet" not in out.stderr:
+            break
+        assert "try again" in out.stderr, out.stderr
+        time.sleep(0.1)
+    assert out.returncode == 0, out.stderr
+    out = subprocess.run([sys.argv[1], "replay", path + ".proved", "--bundle", BUNDLE, "--trust", TRUST, "--key", server.key], capture_output=True, text=True)
+    assert out.returncode == 2 and "came with the answer" in out.stderr, out.stderr
+
+
 def stages_count_in_their_units():
     server.chat()
     stage = {s["name"]: s for s in server.request("GET", "/limits")[1]["stages"]}
@@ -336,7 +354,7 @@ def the_log_is_whole():
 
 
 for case in (curl_streams, a_receipt_can_be_fetched_again_without_its_secret, an_answer_can_be_computed_again, a_streamed_answer_checks_out_with_openssl_and_sh_alone,
-             what_ask_prints_into_a_file_is_the_answer, stages_count_in_their_units, sigterm_drains, the_log_is_whole):
+             what_ask_prints_into_a_file_is_the_answer, refusals_of_receipts_say_what_to_do, stages_count_in_their_units, sigterm_drains, the_log_is_whole):
     cases.run("ends." + case.__name__, case)
 server.close()
 cases.end()

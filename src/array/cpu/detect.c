@@ -4,6 +4,7 @@
  * XCR0; never from a model number. The choice is made once; ig_device_set_isa replaces it for what
  * is lowered afterwards: steps keep the table they were lowered with. */
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include "array/cpu/kernels.h"
 #include "ingot/device.h"
@@ -116,10 +117,14 @@ const char *const *ig_device_isas(void)
 ig_status ig_device_set_isa(const char *isa)
 {
     const kernels *k = isa ? kernels_find(isa) : NULL;
-    if (!k)
-        return ig_fail(IG_EUNSUPPORTED,
-                       "instruction set '%s': not one that this machine runs (see ig_device_isas)",
-                       isa ? isa : "(null)");
+    if (!k) {
+        char names[128] = "";
+        size_t n = 0;
+        for (const char *const *p = ig_device_isas(); *p && n < sizeof names; p++)
+            n += (size_t)snprintf(names + n, sizeof names - n, " %s", *p);
+        return ig_fail(IG_EUNSUPPORTED, "instruction set '%s': this machine runs%s",
+                       isa ? isa : "(null)", names);
+    }
     atomic_store_explicit(&current, k, memory_order_release);
     return IG_OK;
 }
