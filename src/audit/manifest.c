@@ -15,6 +15,7 @@
 #include "base/thread.h"
 
 #define READ_N ((size_t)1 << 20)
+#define AHEAD_N ((int64_t)32 << 20) /* brought into the page cache at once */
 #define MAX_THREADS 64
 #define PROGRESS_US 50000
 
@@ -172,6 +173,9 @@ static ig_status hash_open_file(job *j, manifest_file *f, int fd, const char *pa
     for (int64_t at = 0;;) {
         size_t got;
         if (atomic_load(&j->failed)) return IG_ECANCELLED;
+        int64_t left = f->st.st_size - at;
+        if (at % AHEAD_N == 0 && left > 0)
+            file_cache_huge(fd, at, (size_t)(left < AHEAD_N ? left : AHEAD_N));
         TRY(io_pread(fd, step, READ_N, at, &got, path));
         TRY(hash_bytes(&h, step, got));
         at += (int64_t)got;

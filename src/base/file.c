@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #include "base/digest.h"
 
@@ -74,6 +75,30 @@ void file_map_populate(const file_map *m)
     if (madvise(at, m->n_bytes, MADV_POPULATE_READ) != 0) /* Linux before 5.14 */
         (void)madvise(at, m->n_bytes, MADV_WILLNEED);
 }
+
+static bool is_cached(int fd, int64_t offset)
+{
+    uint8_t byte;
+    struct iovec one = {&byte, 1};
+    return preadv2(fd, &one, 1, (off_t)offset, RWF_NOWAIT) >= 0;
+}
+
+void file_cache_huge(int fd, int64_t offset, size_t n)
+{
+    if (n < HUGE_PAGE || is_cached(fd, offset)) return;
+    size_t n_base = n + 2 * HUGE_PAGE;
+    uint8_t *base =
+        mmap(NULL, n_base, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED) return;
+    uint8_t *at = (uint8_t *)(((uintptr_t)base + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1));
+    if (mmap(at, n, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, (off_t)offset) != MAP_FAILED) {
+        (void)madvise(at, n, MADV_HUGEPAGE);
+        (void)madvise(at, n, MADV_POPULATE_READ);
+    }
+    (void)munmap(base, n_base);
+}
+
+void file_uncache(int fd) { (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); }
 
 static ig_status read_to_end(int fd, size_t max_bytes, const char *path, buf *b)
 {

@@ -26,6 +26,14 @@ void file_map_done(file_map *m);
 static inline void file_map_auto(file_map *m) { file_map_done(m); }
 /* Reads ahead into the page cache and page tables (MADV_POPULATE_READ); a hint, never fails. */
 void file_map_populate(const file_map *m);
+/* How a file lies in the page cache decides how fast it can be read where it is mapped: kernels
+ * bring it in as huge pages for a mapping that asks for them, and as small ones for read() and
+ * write(). Hints, which never fail. */
+/* Before bytes [offset, offset + n) are read: brings them in as huge pages, unless they are
+ * there. offset a multiple of 2 MiB. */
+void file_cache_huge(int fd, int64_t offset, size_t n);
+/* After a file was written and synced: the next reader brings it in anew. */
+void file_uncache(int fd);
 
 /* Initialises ret_buf, also on failure (then empty). Reads regular files and pipes; a pipe without
  * a writer is an error, not a wait: folders from outside may hold one. */

@@ -339,7 +339,9 @@ static ig_status write_shard(conversion *c, int64_t first, int64_t n, float *blo
     writer w = {c, fd, path.data};
     for (int64_t i = first; i < first + n; i++)
         if (c->t[i].part == PART_RAW || c->t[i].part == PART_CODES) TRY(fill(&w, &c->t[i], block));
-    return io_fdatasync(fd, path.data);
+    TRY(io_fdatasync(fd, path.data));
+    file_uncache(fd);
+    return IG_OK;
 }
 
 static ig_status write_index(const conversion *c)

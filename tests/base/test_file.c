@@ -49,6 +49,31 @@ TEST(a_mapping_holds_the_bytes_at_a_huge_page_boundary)
     free(text);
 }
 
+/* Huge pages are the kernel's to give; bytes and descriptors are not touched either way. */
+TEST(caching_hints_leave_the_bytes_as_they_are_and_never_fail)
+{
+    const size_t n = 5000001;
+    uint8_t *bytes = malloc(n), *got = malloc(n);
+    for (size_t i = 0; i < n; i++) bytes[i] = (uint8_t)(i * 2654435761u >> 13);
+    tmp_write(dir, "hints", bytes, n);
+    int fd = open(tmp_path(dir, "hints"), O_RDWR);
+    assert_int_equal(fsync(fd), 0);
+    for (int i = 0; i < 3; i++) {
+        file_uncache(fd);
+        file_cache_huge(fd, 0, i ? n : 0);
+        file_cache_huge(fd, 2 << 20, n - (2 << 20));
+        file_cache_huge(fd, 64 << 20, 2 << 20); /* behind the end */
+        assert_int_equal(pread(fd, got, n, 0), n);
+        assert_memory_equal(got, bytes, n);
+        assert_int_equal(lseek(fd, 0, SEEK_CUR), 0);
+    }
+    close(fd);
+    file_uncache(fd);
+    file_cache_huge(fd, 0, n);
+    free(bytes);
+    free(got);
+}
+
 TEST(an_empty_file_maps_to_no_bytes)
 {
     AUTO(file_map) m = FILE_MAP_NONE;
@@ -315,6 +340,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_DIR(a_mapping_holds_the_bytes_at_a_huge_page_boundary),
+        IN_DIR(caching_hints_leave_the_bytes_as_they_are_and_never_fail),
         IN_DIR(an_empty_file_maps_to_no_bytes),
         IN_DIR(what_cannot_be_mapped_is_refused_by_name),
         IN_DIR(a_failed_mapping_leaves_no_file_open),
