@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "ingot/ingot.h"
+#include "lm/config.h"
 #include "server/model_stage.h"
 #include "server/tensors.h"
 
@@ -136,6 +137,19 @@ static ig_status write_bom(const char *name, int64_t version, const char *dir)
     return write_text(dir, "bom.cdx.json", &b);
 }
 
+/* What could not be loaded is refused before hours of converting, not after them. */
+static ig_status check_config(const source *s, const char *from)
+{
+    AUTO(buf) json = {0}, what = {0};
+    AUTO(lm_config) parsed = {0};
+    buf_init(&json, CONFIG_MAX_BYTES);
+    buf_init(&what, 4096 + 32);
+    buf_printf(&what, "%s: config.json", from);
+    TRY(buf_status(&what));
+    TRY(source_config(s, &json));
+    return config_read(what.data, (str){json.data, json.n}, &parsed);
+}
+
 static ig_status fill_bundle(const package_options *o, const char *name, const char *partial,
                              convert_result *ret_result)
 {
@@ -146,6 +160,7 @@ static ig_status fill_bundle(const package_options *o, const char *name, const c
     TRY(file_join(&model, partial, "model"));
     TRY(file_mkdirs(model.data, 0755));
     TRY(source_open(o->source, &s));
+    TRY(check_config(s, o->source));
     TRY(convert_run(s, &o->convert, model.data, ret_result));
     TRY(write_files(s, model.data, &has_license));
     TRY(write_license(o, model.data, has_license));

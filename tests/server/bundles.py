@@ -385,6 +385,15 @@ def _():
     assert not os.path.exists(target + ".partial")
 
 
+@case("pack-of-an-unknown-architecture-is-refused-before-any-work")
+def _():
+    b = Copy()
+    b.edit_json("config.json", architectures=["MambaForCausalLM"])
+    out = ingot("pack", b.path + "/model", root + "/mamba", "--no-known-answer")
+    assert out.returncode == 5 and "MambaForCausalLM" in out.stderr and ".partial" not in out.stderr, out.stderr
+    assert b.path + "/model: config.json: " in out.stderr and not os.path.exists(root + "/mamba"), out.stderr
+
+
 @case("pack-options-without-effect")
 def _():
     out = ingot("pack", "build/demo-model.gguf", root + "/grouped", "--group", "128")
