@@ -136,6 +136,20 @@ TEST(put_rows_replaces_rows_and_the_last_of_equal_indices_wins)
                    "put_rows: argument a is float32 []");
 }
 
+TEST(a_step_beyond_the_axis_takes_one_element)
+{
+    const int64_t huge[] = {INT64_MAX, -INT64_MAX, 5};
+    ig_array a = SHAPED(ig_arange(0, 6, 1, IG_F64), 2, 3);
+    for (int i = 0; i < 3; i++) {
+        int64_t stop[] = {huge[i] < 0 ? -9 : 9, 9};
+        ig_array y = ig_slice(a, DIMS(1, 0), stop, 2, DIMS(huge[i], INT64_MAX));
+        assert_elements(y, 3);
+        y = ig_slice_update(a, ig_scalar_f32(9), DIMS(0, 1), DIMS(2, 3),
+                            DIMS(1, huge[i] < 0 ? 7 : huge[i]));
+        assert_elements(y, 0, 9, 2, 3, 9, 5);
+    }
+}
+
 TEST(slice_update_replaces_a_strided_box)
 {
     ig_array a = ig_full(DIMS(3, 4), 0, IG_F32);
@@ -241,6 +255,7 @@ int main(void)
         ARRAY_CASE(take_along_an_axis_reads_single_elements),
         ARRAY_CASE(indices_must_be_integers),
         ARRAY_CASE(put_rows_replaces_rows_and_the_last_of_equal_indices_wins),
+        ARRAY_CASE(a_step_beyond_the_axis_takes_one_element),
         ARRAY_CASE(slice_update_replaces_a_strided_box),
         ARRAY_CASE(updates_of_a_dying_array_write_in_place),
         ARRAY_CASE(a_dying_array_that_is_its_own_update_is_not_written_before_it_is_read),

@@ -92,8 +92,7 @@ static bool slice_view(const ig_node *v, const operand *in, operand *out)
     const int64_t *start = v->i + 1, *every = v->i + 3 + 2 * n;
     int64_t first = 0, size = 1;
     for (int i = 0; i < n; i++) {
-        /* one element needs no step, and a huge one would overflow */
-        out->stride[i] = so->dim[i] > 1 ? in->stride[i] * every[i] : in->stride[i];
+        out->stride[i] = in->stride[i] * every[i];
         first += in->stride[i] * start[i];
         size *= so->dim[i];
     }

@@ -79,7 +79,8 @@ static int64_t clip_index(int64_t at, int64_t dim, bool back)
     return at < low ? low : at > high ? high : at;
 }
 
-/* start, stop and step lists at i + first; afterwards clipped. out: dims of the box. */
+/* start, stop and step lists at i + first; afterwards clipped, and the step of an axis that keeps
+ * no second element is 1: a huge one would overflow as a stride. out: dims of the box. */
 static ig_status box_rule(op_call *c, const spec *in, spec *ret_out)
 {
     int n = in->ndim;
@@ -100,6 +101,8 @@ static ig_status box_rule(op_call *c, const spec *in, spec *ret_out)
     }
     if (in->sym && (start[0] != 0 || step[0] != 1 || ret_out->dim[0] != in->dim[0]))
         return symbol_stays(c);
+    for (int i = 0; i < n; i++)
+        if (ret_out->dim[i] <= 1) step[i] = 1;
     return IG_OK;
 }
 
