@@ -164,6 +164,22 @@ static void limits_end_what_would_not_end(void **state)
         IG_ELIMIT, "limit");
 }
 
+/* A lookup walks over the names that are bound: so it costs more where there are more. */
+static void looking_up_among_many_names_costs_steps(void **state)
+{
+    (void)state;
+    AUTO(template_ptr) t = NULL;
+    AUTO(json_ptr) m = parse_json("[]");
+    AUTO(template_output) o = {0};
+    AUTO(buf) text = {0};
+    buf_init(&text, 1 << 20);
+    for (int i = 0; i < 8000; i++) buf_printf(&text, "{%% set n%d = 0 %%}", i);
+    buf_str(&text, "{% for i in range(100000) %}{{ n7999 }}{% endfor %}");
+    assert_int_equal(template_parse("t", (str){text.data, text.n}, &t), IG_OK);
+    template_input in = {.messages = m};
+    assert_int_equal(template_render(t, &in, &o), IG_ELIMIT);
+}
+
 static void limits_are_the_callers(void **state)
 {
     (void)state;
@@ -383,6 +399,7 @@ int main(void)
         cmocka_unit_test(numbers_and_json_of_users_are_untrusted),
         cmocka_unit_test(roles_and_token_texts_are_trusted_and_content_is_not),
         cmocka_unit_test(limits_end_what_would_not_end),
+        cmocka_unit_test(looking_up_among_many_names_costs_steps),
         cmocka_unit_test(limits_are_the_callers),
         cmocka_unit_test(deep_nesting_is_refused_and_not_followed),
         cmocka_unit_test(bad_templates_are_refused_with_their_line),

@@ -40,7 +40,7 @@ ig_status trun_bind(trun *r, tscope *s, uint32_t name, tval value)
     for (uint32_t i = 0; i < s->n; i++)
         if (s->bindings[i].name == name) {
             s->bindings[i].value = value;
-            return IG_OK;
+            return trun_charge(r, i);
         }
     TRY(trun_charge(r, s->n));
     if (s->n == s->cap) {
@@ -57,12 +57,14 @@ ig_status trun_bind(trun *r, tscope *s, uint32_t name, tval value)
 
 ig_status trun_lookup(trun *r, uint32_t name, tval *ret)
 {
-    for (const tscope *s = r->scope; s; s = s->outer)
+    size_t n_seen = 0;
+    for (const tscope *s = r->scope; s; n_seen += s->n, s = s->outer)
         for (uint32_t i = 0; i < s->n; i++)
             if (s->bindings[i].name == name) {
                 *ret = s->bindings[i].value;
-                return IG_OK;
+                return trun_charge(r, n_seen + i);
             }
+    TRY(trun_charge(r, n_seen));
     if (r->t->globals[name]) {
         *ret = (tval){.kind = T_FUNCTION, .function = r->t->globals[name]};
         return IG_OK;
