@@ -1,7 +1,6 @@
 /* cli.c: option parsing by table, messages, the progress line. */
 #include "cli/cli.h"
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #include "base/clock.h"
@@ -72,6 +71,24 @@ int cli_usage(const char *command, const char *format, ...)
     return EXIT_USAGE;
 }
 
+/* Bytes of the control character at p (C0, DEL, or a C1 in UTF-8), or 0. */
+static size_t control_at(str text, size_t i, bool lines)
+{
+    unsigned char c = (unsigned char)text.p[i];
+    if (lines && (c == '\n' || c == '\t')) return 0;
+    if (c < ' ' || c == 0x7F) return 1;
+    return c == 0xC2 && i + 1 < text.n && ((unsigned char)text.p[i + 1] & 0xE0) == 0x80 ? 2 : 0;
+}
+
+void cli_put(FILE *out, str text, bool lines)
+{
+    for (size_t i = 0, n; i < text.n; i += n ? n : 1) {
+        n = control_at(text, i, lines);
+        if (!n) fputc(text.p[i], out);
+        for (size_t k = 0; k < n; k++) fprintf(out, "\\x%02x", (unsigned char)text.p[i + k]);
+    }
+}
+
 int cli_fail(const char *command, ig_status s)
 {
     static const int codes[] = {
@@ -90,8 +107,9 @@ int cli_fail(const char *command, ig_status s)
         [IG_EUNSUPPORTED] = EXIT_UNSUPPORTED,
         [IG_EBUSY] = EXIT_SYSTEM,
     };
-    fprintf(stderr, "ingot %s: %s (%s)\n", command,
-            *ig_error_message() ? ig_error_message() : "failed", ig_status_name(s));
+    fprintf(stderr, "ingot %s: ", command);
+    cli_put(stderr, str_of(*ig_error_message() ? ig_error_message() : "failed"), false);
+    fprintf(stderr, " (%s)\n", ig_status_name(s));
     return codes[s];
 }
 

@@ -5,6 +5,7 @@
  * refused (I/O, memory, network); 5 not possible here (unsupported). */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
+#include <stdio.h>
 #include "base/buf.h"
 #include "base/str.h"
 
@@ -46,6 +47,10 @@ typedef struct command_info {
     int (*run)(int argc, char **argv);
 } command_info;
 
+/* Prints text that came from a file or another machine. Control characters, by which it could write
+ * over what stands on the terminal or fake lines of ours, show as \xNN; with `lines`, newlines and
+ * tabs stay. */
+void cli_put(FILE *out, str text, bool lines);
 /* Prints "ingot COMMAND: MESSAGE" of a failed status to stderr and gives the exit code for it. */
 int cli_fail(const char *command, ig_status s);
 int cli_no_command(const char *name);

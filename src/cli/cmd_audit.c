@@ -32,7 +32,9 @@ static bool is_file(const char *path)
 static void print_finding(void *user, const char *text)
 {
     (void)user;
-    fprintf(stderr, "found: %s\n", text);
+    fputs("found: ", stderr);
+    cli_put(stderr, str_of(text), false);
+    fputc('\n', stderr);
 }
 
 static ig_status verify_whole_log(const char *dir, const audit_options *o, const log_vkey *v)

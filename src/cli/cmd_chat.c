@@ -27,6 +27,7 @@ typedef struct talk {
     buf proof;        /* receipt of this turn */
     int64_t t_begin, t_first, t_end;
     int64_t n_tokens;
+    bool finished;   /* the answer's end came */
     char error[512]; /* of an error event */
 } talk;
 
@@ -67,28 +68,37 @@ static ig_status add_message(talk *t, const char *role, const char *text, size_t
     return IG_OK;
 }
 
-/* One "data: {...}" of the stream. */
-static void take_event(talk *t, const char *data)
+/* A terminal gets no control characters of a model's choosing, a file gets the very bytes. */
+static void show(str text)
 {
-    json_t *root = json_loads(data, 0, NULL);
+    if (isatty(STDOUT_FILENO))
+        cli_put(stdout, text, true);
+    else
+        fwrite(text.p, 1, text.n, stdout);
+    fflush(stdout);
+}
+
+/* One "data: {...}" of the stream. Text may hold NUL. */
+static void take_event(talk *t, str data)
+{
+    json_t *root = json_loadb(data.p, data.n, JSON_ALLOW_NUL, NULL);
     const json_t *choice = json_array_get(json_object_get(root, "choices"), 0),
-                 *error = json_object_get(root, "error");
-    const char *text =
-        json_string_value(json_object_get(json_object_get(choice, "delta"), "content"));
+                 *error = json_object_get(root, "error"),
+                 *content = json_object_get(json_object_get(choice, "delta"), "content");
+    str text = {json_string_value(content), json_string_length(content)};
     const char *proof =
         json_string_value(json_object_get(json_object_get(root, "audit"), "receipt"));
     const json_t *usage = json_object_get(root, "usage");
-    if (text && *text) {
+    if (text.n) {
         if (!t->t_first) t->t_first = clock_mono_us();
-        buf_str(&t->answer, text);
-        fputs(text, stdout);
-        fflush(stdout);
+        buf_add(&t->answer, text.p, text.n);
+        show(text);
     }
+    if (json_is_string(json_object_get(choice, "finish_reason"))) t->finished = true;
     if (proof) buf_str(&t->proof, proof);
     if (usage) t->n_tokens = json_integer_value(json_object_get(usage, "completion_tokens"));
-    if (error)
-        snprintf(t->error, sizeof t->error, "%s",
-                 json_string_value(json_object_get(error, "message")));
+    const char *message = json_string_value(json_object_get(error, "message"));
+    if (error) snprintf(t->error, sizeof t->error, "%s", message ? message : "no reason given");
     json_decref(root);
 }
 
@@ -101,7 +111,7 @@ static bool on_stream(void *user, const char *p, size_t n)
             continue;
         }
         if (t->line.n > 6 && !strncmp(t->line.data, "data: {", 7))
-            take_event(t, t->line.data + 6);
+            take_event(t, (str){t->line.data + 6, t->line.n - 6});
         else if (t->line.n && strncmp(t->line.data, "data:", 5) && *t->line.data != ':')
             buf_add(&t->raw, t->line.data, t->line.n);
         buf_clear(&t->line);
@@ -151,6 +161,7 @@ static ig_status turn(talk *t)
     buf_clear(&t->line), buf_clear(&t->answer), buf_clear(&t->raw), buf_clear(&t->proof);
     t->t_first = t->n_tokens = 0;
     *t->error = 0;
+    t->finished = false;
     interrupted = 0;
     TRY(request_body(t, &body));
     t->t_begin = clock_mono_us();
@@ -159,6 +170,8 @@ static ig_status turn(talk *t)
     t->t_end = clock_mono_us();
     if (http != 200) return refused(t, http);
     if (*t->error) return ig_fail(IG_EIO, "the server ended the answer: %s", t->error);
+    if (!t->finished && !interrupted)
+        return ig_fail(IG_EIO, "the server closed the stream before the answer's end");
     if (interrupted) fputs(" [stopped]", stdout);
     TRY(buf_status(&t->answer));
     return add_message(t, "assistant", t->answer.data ? t->answer.data : "", t->answer.n);
@@ -270,7 +283,8 @@ static bool read_line(buf *line)
 static ig_status forgive(talk *t, ig_status s)
 {
     if (s == IG_OK || s == IG_EIO) return s;
-    fprintf(stderr, "%s\n", ig_error_message());
+    cli_put(stderr, str_of(ig_error_message()), false);
+    fputc('\n', stderr);
     json_array_remove(t->messages, json_array_size(t->messages) - 1);
     ig_error_clear();
     return IG_OK;

@@ -7,7 +7,9 @@
 static void note(void *user, const char *text)
 {
     (void)user;
-    fprintf(stderr, "note: %s\n", text);
+    fputs("note: ", stderr);
+    cli_put(stderr, str_of(text), false);
+    fputc('\n', stderr);
 }
 
 /* "PATTERN=BITS" or "PATTERN=BITS:GROUP", BITS 0 to keep. */
