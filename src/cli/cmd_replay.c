@@ -1,5 +1,6 @@
 /* cmd_replay.c: ingot replay: compute a recorded answer again from its receipt and compare token
- * by token.
+ * by token; then see that the recorded text is that of the tokens and, where the request is given,
+ * that the prompt's tokens are those of the request.
  * Exit codes: 0 identical, 1 differs (the first token that does is named), 2 not replayable
  * (contract, model or input missing). */
 #include <stdio.h>
@@ -14,10 +15,11 @@
 #include "ingot/audit.h"
 #include "ingot/device.h"
 #include "ingot/lm.h"
-#include "server/api.h"
+#include "server/words.h"
 
 enum { REPLAY_IDENTICAL = 0, REPLAY_DIFFERS = 1, REPLAY_IMPOSSIBLE = 2 };
 #define MAX_RECEIPT ((size_t)16 << 20)
+#define MAX_REQUEST ((size_t)1 << 30)
 
 typedef struct replay {
     const char *bundle, *trust, *vkey, *request, *isa;
@@ -28,7 +30,7 @@ typedef struct replay {
     json_t *load, *admit, *done;
     ig_lm *lm;
     ig_lm_sampling sampling;
-    api_request parsed; /* of --request: logit biases */
+    api_request parsed; /* of --request: messages, logit biases, stop strings */
 } replay;
 
 static void replay_auto(replay *r)
@@ -132,22 +134,23 @@ static ig_status open_model(replay *r)
     return ig_lm_open(model.data, &o, &r->lm);
 }
 
-/* Logit biases and stop strings are text of the request: the body is needed for biases only. */
+/* Logit biases and stop strings are text of the request: without its body there is no replay of
+ * biases, and no text to compare where there were stop strings. */
 static ig_status read_request(replay *r)
 {
     AUTO(buf) body = {0};
     api_error e;
     ig_lm_facts f;
     buf_init(&body, 0);
-    if (!int_of(r->admit, "params", "n_bias")) return IG_OK;
+    if (!r->request && !int_of(r->admit, "params", "n_bias")) return IG_OK;
     if (!r->request)
         return ig_fail(IG_ENOTFOUND,
                        "the request had logit biases: give its body with --request FILE");
-    TRY(file_read(r->request, (size_t)1 << 30, &body));
+    TRY(file_read(r->request, MAX_REQUEST, &body));
     TRY(ig_audit_receipt_check(r->receipt, "in.body", body.data ? body.data : "", body.n));
     ig_lm_get_facts(r->lm, &f);
     api_kind kind = strcmp(text_of(r->admit, NULL, "api"), "chat") ? API_COMPLETIONS : API_CHAT;
-    if (!api_parse(kind, (str){body.data, body.n}, f.vocab, &r->parsed, &e))
+    if (!api_parse(kind, (str){body.data ? body.data : "", body.n}, f.vocab, &r->parsed, &e))
         return ig_fail(IG_EFORMAT, "%s: %s", r->request, e.message);
     r->sampling.bias = r->parsed.bias;
     r->sampling.n_bias = r->parsed.sampling.n_bias;
@@ -229,39 +232,101 @@ static const char *model_words(const replay *r)
     return r->other_model ? ", by another model" : "";
 }
 
+static int tell_token(const replay *r, int32_t choice, int64_t at, int64_t n, int32_t recorded,
+                      int32_t computed)
+{
+    printf(r->json ? "{\"replay\":\"differs\",\"choice\":%d,\"token\":%lld,\"of\":%lld,"
+                     "\"recorded\":%d,\"computed\":%d,\"same_model\":%s}\n"
+                   : "differs: choice %d, token %lld of %lld is %d in the log and %d now%s\n",
+           choice, (long long)at, (long long)n, recorded, computed, model_words(r));
+    return REPLAY_DIFFERS;
+}
+
+static int tell_words(const replay *r, const char *name, const char *what)
+{
+    printf(r->json ? "{\"replay\":\"differs\",\"what\":\"%s\",\"why\":\"%s\",\"same_model\":%s}\n"
+                   : "differs: %s: %s%s\n",
+           name, what, model_words(r));
+    return REPLAY_DIFFERS;
+}
+
+/* The prompt's tokens may be checked only against the request that they are of. */
+static ig_status check_prompt(const replay *r, const int32_t *ids, int64_t n, int *ret_code)
+{
+    ig_lm_prompt *p = NULL;
+    int64_t n_now;
+    if (!r->request) return IG_OK;
+    TRY(words_prompt(r->lm, &r->parsed, text_of(r->admit, NULL, "date"), 2 * MAX_REQUEST, &p));
+    const int32_t *now = ig_lm_prompt_ids(p, &n_now);
+    if (n_now != n || memcmp(now, ids, (size_t)n * sizeof *ids))
+        *ret_code = tell_words(r, "prompt", "the recorded tokens are not those of the request");
+    ig_lm_prompt_free(p);
+    return IG_OK;
+}
+
+/* Is the recorded text that of the recorded tokens, and does it end where they say? Stop strings
+ * are known from the request only. */
+static ig_status check_words(const replay *r, int32_t choice, const int32_t *ids, int64_t n,
+                             int *ret_code)
+{
+    AUTO(buf) text = {0};
+    char name[16];
+    bool cut = false;
+    if (!r->request && int_of(r->admit, "params", "n_stop")) return IG_OK;
+    TRY(words_answer(r->lm, &r->parsed, ids, n, &text, &cut));
+    snprintf(name, sizeof name, "out.%d", choice);
+    ig_status s = ig_audit_receipt_check(r->receipt, name, text.data ? text.data : "", text.n);
+    if (s == IG_EVERIFY)
+        *ret_code = tell_words(r, name, "the recorded text is not that of the recorded tokens");
+    if (s != IG_OK) return s == IG_EVERIFY ? IG_OK : s;
+    if (!choice && !strcmp(text_of(r->done, NULL, "finish"), "stop") && !cut &&
+        !(n && ig_lm_is_stop(r->lm, ids[n - 1])))
+        *ret_code = tell_words(r, name, "it ends as stopped, but nothing in it stops it");
+    return IG_OK;
+}
+
+static ig_status replay_choice(replay *r, int32_t choice, const int32_t *prompt, int64_t n_prompt,
+                               int64_t *ret_same, int *ret_code)
+{
+    AUTO(mem_ptr) memory = NULL;
+    const int32_t *want = NULL;
+    int64_t n = 0, at = 0;
+    int32_t other = -1;
+    char name[16];
+    snprintf(name, sizeof name, "tout.%d", choice);
+    TRY(opened_ids(r, name, &want, &n));
+    memory = (void *)(uintptr_t)want;
+    if (n) TRY(compare(r, prompt, n_prompt, want, n, choice, &at, &other));
+    *ret_same = at;
+    if (at < n) {
+        *ret_code = tell_token(r, choice, at, n, want[at], other);
+        return IG_OK;
+    }
+    return strcmp(text_of(r->done, NULL, "status"), "ok")
+               ? IG_OK
+               : check_words(r, choice, want, n, ret_code);
+}
+
 static ig_status replay_all(replay *r, int *ret_code)
 {
-    const int32_t *prompt = NULL, *want = NULL;
-    int64_t n_prompt = 0, n = 0, n_choices = int_of(r->admit, "params", "n"), total = 0,
+    AUTO(mem_ptr) memory = NULL;
+    const int32_t *prompt = NULL;
+    int64_t n_prompt = 0, n_choices = int_of(r->admit, "params", "n"), total = 0,
             begin = clock_mono_us();
-    ig_status s = opened_ids(r, "in.ids", &prompt, &n_prompt);
-    for (int32_t i = 0; i < n_choices && s == IG_OK; i++) {
-        char name[16];
-        int64_t at = 0;
-        int32_t other = -1;
-        snprintf(name, sizeof name, "tout.%d", i);
-        s = opened_ids(r, name, &want, &n);
-        if (s == IG_OK && n) s = compare(r, prompt, n_prompt, want, n, i, &at, &other);
-        if (s == IG_OK && at < n) {
-            *ret_code = REPLAY_DIFFERS;
-            printf(r->json
-                       ? "{\"replay\":\"differs\",\"choice\":%d,\"token\":%lld,\"of\":%lld,"
-                         "\"recorded\":%d,\"computed\":%d,\"same_model\":%s}\n"
-                       : "differs: choice %d, token %lld of %lld is %d in the log and %d now%s\n",
-                   i, (long long)at, (long long)n, want[at], other, model_words(r));
-        }
-        total += at;
-        mem_free((void *)want);
-        want = NULL;
-        if (*ret_code) break;
+    TRY(opened_ids(r, "in.ids", &prompt, &n_prompt));
+    memory = (void *)(uintptr_t)prompt;
+    TRY(check_prompt(r, prompt, n_prompt, ret_code));
+    for (int32_t i = 0; i < n_choices && !*ret_code; i++) {
+        int64_t same = 0;
+        TRY(replay_choice(r, i, prompt, n_prompt, &same, ret_code));
+        total += same;
     }
-    mem_free((void *)prompt);
-    if (s == IG_OK && !*ret_code)
+    if (!*ret_code)
         printf(r->json ? "{\"replay\":\"identical\",\"tokens\":%lld,\"seconds\":%.3f,"
                          "\"same_model\":%s}\n"
                        : "identical: %lld tokens, %.2f s%s\n",
                (long long)total, (double)(clock_mono_us() - begin) * 1e-6, model_words(r));
-    return s;
+    return IG_OK;
 }
 
 static ig_status run_replay(replay *r, const char *receipt, int *ret_code)
@@ -285,7 +350,8 @@ static int run(int argc, char **argv)
         {"trust", 0, "FILE|DIR", "trusted publisher keys; default /etc/ingot/trust", OPT_TEXT,
          &r.trust, 0, 0},
         {"key", 0, "FILE", "the log's verifier key (.vkey)", OPT_TEXT, &r.vkey, 0, 0},
-        {"request", 0, "FILE", "raw request body; needed where it had logit biases", OPT_TEXT,
+        {"request", 0, "FILE",
+         "raw request body: its prompt, stop strings and logit biases are checked", OPT_TEXT,
          &r.request, 0, 0},
         {"isa", 0, "NAME", "kernels to use: ref, avx2, avx512, neon", OPT_TEXT, &r.isa, 0, 0},
         {"threads", 't', "N", "compute threads", OPT_INT, &r.threads, 1, 256},

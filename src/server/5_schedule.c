@@ -10,45 +10,14 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/clock.h"
-#include "base/json.h"
 #include "server/stage.h"
-
-static ig_status chat_prompt(request *r)
-{
-    AUTO(buf) messages = {0}, kwargs = {0};
-    buf_init(&messages, 2 * (size_t)r->sv->config.number[SET_max_body]);
-    buf_init(&kwargs, 2 * (size_t)r->sv->config.number[SET_max_body]);
-    json_write(r->api.messages, &messages);
-    if (r->api.kwargs) json_write(r->api.kwargs, &kwargs);
-    TRY(buf_status(&messages));
-    TRY(buf_status(&kwargs));
-    ig_lm_chat_options o = {.date = r->date, .kwargs_json = kwargs.data};
-    return ig_lm_prompt_chat(r->sv->model.lm, messages.data, messages.n, &o, &r->prompt);
-}
-
-static ig_status ids_prompt(request *r)
-{
-    size_t n = json_array_size(r->api.prompt);
-    AUTO(mem_ptr) memory = mem_calloc(n + 1, sizeof(int32_t));
-    int32_t *ids = memory;
-    if (!ids) return IG_ENOMEM;
-    for (size_t i = 0; i < n; i++)
-        ids[i] = (int32_t)json_integer_value(json_array_get(r->api.prompt, i));
-    return ig_lm_prompt_tokens(r->sv->model.lm, ids, (int64_t)n, &r->prompt);
-}
-
-static ig_status make_prompt(request *r)
-{
-    if (r->api.kind == API_CHAT) return chat_prompt(r);
-    if (json_is_array(r->api.prompt)) return ids_prompt(r);
-    return ig_lm_prompt_text(r->sv->model.lm, json_string_value(r->api.prompt),
-                             json_string_length(r->api.prompt), IG_LM_ADD_SPECIAL, &r->prompt);
-}
+#include "server/words.h"
 
 bool stage_schedule_prepare(server *sv, request *r, api_error *ret_error)
 {
     int64_t n;
-    ig_status s = make_prompt(r);
+    ig_status s = words_prompt(sv->model.lm, &r->api, r->date,
+                               2 * (size_t)sv->config.number[SET_max_body], &r->prompt);
     if (s != IG_OK) {
         bool client = s == IG_EINVAL || s == IG_EFORMAT || s == IG_ELIMIT || s == IG_EUNSUPPORTED;
         api_error_set(ret_error, client ? 400 : 500,

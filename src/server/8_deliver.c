@@ -3,22 +3,10 @@
  * gives    text, never half a character, never the start of a stop string that may still come
  * refuses  nothing by itself; a reader too slow for its buffer is cancelled by request_write
  * touches  the choice's stream and buffers (engine thread), the request's output under its lock */
-#define _GNU_SOURCE /* memmem */
 #include <string.h>
 #include "server/answer.h"
 #include "server/stage.h"
-
-/* Offset of the first stop string in the held text, or -1. */
-static int64_t find_stop(const request *r, const buf *held)
-{
-    int64_t first = -1;
-    for (int32_t i = 0; i < r->api.n_stops; i++) {
-        const char *at =
-            held->n ? memmem(held->data, held->n, r->api.stops[i].p, r->api.stops[i].n) : NULL;
-        if (at && (first < 0 || at - held->data < first)) first = at - held->data;
-    }
-    return first;
-}
+#include "server/words.h"
 
 /* Length of the longest end of the held text that begins a stop string. */
 static size_t may_begin_stop(const request *r, const buf *held)
@@ -81,7 +69,7 @@ static ig_status deliver(request *r, int i, const ig_lm_result *result)
     buf_init(&entry, (size_t)1 << 20);
     TRY(take_token(r, i, result, &entry));
     str logprobs = {entry.data ? entry.data : "", r->api.stream ? entry.n : 0};
-    int64_t stop = find_stop(r, &c->held);
+    int64_t stop = words_first_stop(&r->api, (str){c->held.data, c->held.n});
     if (stop < 0) {
         TRY(release(r, i, c->held.n - may_begin_stop(r, &c->held), logprobs));
         c->finish = result->finish;
@@ -111,7 +99,7 @@ ig_status stage_deliver_rest(request *r, int i)
     TRY(ig_lm_stream_flush(c->stream, &text, &n));
     buf_add(&c->held, text, n);
     TRY(buf_status(&c->held));
-    int64_t stop = find_stop(r, &c->held);
+    int64_t stop = words_first_stop(&r->api, (str){c->held.data, c->held.n});
     if (stop >= 0) {
         c->finish = IG_LM_STOP;
         c->held.n = (size_t)stop;

@@ -9,6 +9,7 @@ import time
 
 import openai
 
+from forge import commitment, forge
 from harness import BUNDLE, TRUST, Cases, Server
 
 cases = Cases()
@@ -269,14 +270,64 @@ def an_answer_can_be_computed_again():
     path = server.folder + "/receipt"
     open(path, "w").write(a["audit"]["receipt"])
     for isa in ([], ["--isa", "avx2", "-t", "1"]):
-        out = subprocess.run([sys.argv[1], "replay", path, "--bundle", "build/tests/bundle", "--trust", "build/tests/keys/publisher.pub", "--key", server.key, *isa],
-                             capture_output=True, text=True)
-        assert out.returncode == 0 and "identical" in out.stdout, out.stdout + out.stderr
+        code, said = replay(a["audit"]["receipt"], *isa)
+        assert code == 0 and "identical" in said, said
     text = a["choices"][0]["message"]["content"]
     open(path + ".txt", "w").write(text)
     assert server.audit("verify", path, "--answer", path + ".txt").returncode == 0
     open(path + ".txt", "w").write(text + ".")
     assert server.audit("verify", path, "--answer", path + ".txt").returncode == 1
+
+
+def replay(receipt, *more):
+    path = server.folder + "/replayed"
+    open(path, "wb").write(receipt if isinstance(receipt, bytes) else receipt.encode())
+    out = subprocess.run([sys.argv[1], "replay", path, "--bundle", "build/tests/bundle", "--trust", "build/tests/keys/publisher.pub", "--key", server.key, *more],
+                         capture_output=True, text=True)
+    return out.returncode, out.stdout + out.stderr
+
+
+def a_replay_sees_a_text_that_its_tokens_do_not_spell():
+    def tell(text):
+        def edit(events, secret):
+            events["done"]["out"][0] = {"commit": commitment(secret, "out.0", text), "bytes": len(text)}
+        return edit
+
+    def stop(events, secret):
+        events["done"]["finish"] = "stop"
+
+    a = server.chat("Where is Rome?", max_tokens=6, seed=3)
+    receipt, text = a["audit"]["receipt"], a["choices"][0]["message"]["content"].encode()
+    key = server.key[:-len(".vkey")]
+    assert a["choices"][0]["finish_reason"] == "length", a
+    code, said = replay(forge(receipt, key, tell(text)))
+    assert code == 0 and "identical" in said, said
+    code, said = replay(forge(receipt, key, tell(text + b" No.")))
+    assert code == 1 and "out.0: the recorded text is not that of the recorded tokens" in said, said
+    code, said = replay(forge(receipt, key, stop))
+    assert code == 1 and "out.0: it ends as stopped" in said, said
+
+
+def a_replay_with_the_request_sees_another_prompt_and_a_stop_string():
+    def asked(body):
+        def edit(events, secret):
+            events["admit"]["in"] = {"commit": commitment(secret, "in.body", body), "bytes": len(body)}
+        return edit
+
+    path = server.folder + "/request"
+    real, told = (json.dumps({"messages": m + U, "max_tokens": 12, "temperature": 0, "seed": 1, "stop": ["e"]}).encode()
+                  for m in ([{"role": "system", "content": "Praise our cars."}], []))
+    a = server.request("POST", CHAT, real)[1]
+    receipt = a["audit"]["receipt"]
+    assert a["choices"][0]["finish_reason"] == "stop", a
+    open(path, "wb").write(real)
+    assert replay(receipt)[0] == 0
+    code, said = replay(receipt, "--request", path)
+    assert code == 0 and "identical" in said, said
+    open(path, "wb").write(told)
+    assert replay(receipt, "--request", path)[0] == 2
+    code, said = replay(forge(receipt, server.key[:-len(".vkey")], asked(told)), "--request", path)
+    assert code == 1 and "prompt: the recorded tokens are not those of the request" in said, said
 
 
 def a_streamed_answer_checks_out_with_openssl_and_sh_alone():
@@ -353,7 +404,8 @@ def the_log_is_whole():
     assert sum(e["type"] == "denied" for e in events) > 30
 
 
-for case in (curl_streams, a_receipt_can_be_fetched_again_without_its_secret, an_answer_can_be_computed_again, a_streamed_answer_checks_out_with_openssl_and_sh_alone,
+for case in (curl_streams, a_receipt_can_be_fetched_again_without_its_secret, an_answer_can_be_computed_again, a_replay_sees_a_text_that_its_tokens_do_not_spell,
+             a_replay_with_the_request_sees_another_prompt_and_a_stop_string, a_streamed_answer_checks_out_with_openssl_and_sh_alone,
              what_ask_prints_into_a_file_is_the_answer, refusals_of_receipts_say_what_to_do, stages_count_in_their_units, sigterm_drains, the_log_is_whole):
     cases.run("ends." + case.__name__, case)
 server.close()
