@@ -5,6 +5,16 @@
 #include <sys/stat.h>
 #include "base/file.h"
 
+/* No model has one, and rows without elements cannot be counted. */
+static ig_status refuse_empty(const source *s)
+{
+    for (int64_t i = 0; i < s->n; i++)
+        if (s->t[i].n < 1 || s->t[i].k < 1)
+            return ig_fail(IG_ESHAPE, "%s: tensor %s is empty: %lld rows of %lld", s->path,
+                           s->t[i].name, (long long)s->t[i].n, (long long)s->t[i].k);
+    return IG_OK;
+}
+
 ig_status source_open(const char *path, source **ret_source)
 {
     AUTO(source_ptr) s = mem_calloc(1, sizeof *s);
@@ -16,6 +26,7 @@ ig_status source_open(const char *path, source **ret_source)
         return ig_fail(IG_ENOTFOUND, "%s: %s; give a directory of safetensors or a .gguf file",
                        path, strerror(errno));
     TRY(S_ISDIR(st.st_mode) ? source_open_hf(s) : source_open_gguf(s));
+    TRY(refuse_empty(s));
     *ret_source = STEAL(s);
     return IG_OK;
 }

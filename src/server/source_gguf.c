@@ -389,7 +389,7 @@ ig_status source_open_gguf(source *s)
     TRY(gguf_get_str(g, "general.architecture", &arch));
     if (!str_eq(arch, str_of("llama")))
         return ig_fail(IG_EUNSUPPORTED, "%s: architecture %.*s is not supported (llama is)",
-                       s->path, (int)arch.n, arch.p);
+                       s->path, (int)(arch.n < 40 ? arch.n : 40), arch.p);
     TRY(get_int(g, "llama.attention.head_count", -1, &heads));
     TRY(get_int(g, "llama.attention.head_count_kv", heads, &kv_heads));
     if (heads < 1 || kv_heads < 1) return ig_fail(IG_EFORMAT, "%s: a head count is 0", s->path);

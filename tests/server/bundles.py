@@ -511,6 +511,21 @@ def alter_token(bundle, token):
     bundle.sign()
 
 
+@case("pack-refuses-tensors-without-elements")
+def _():
+    folder = root + "/hollow"
+    os.mkdir(folder)
+    for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(f"{BUNDLE}/model/{name}", folder)
+    for shape in ([5, 0], [0, 5], [0]):
+        header = json.dumps({"model.norm.weight": {"dtype": "F32", "shape": shape, "data_offsets": [0, 0]}}).encode()
+        header += b" " * (-len(header) % 8)
+        open(folder + "/model.safetensors", "wb").write(struct.pack("<Q", len(header)) + header)
+        shutil.rmtree(root + "/hollow-bundle.partial", ignore_errors=True)
+        out = ingot("pack", folder, root + "/hollow-bundle")
+        assert out.returncode == 3 and "model.norm.weight is empty" in out.stderr, (shape, out.returncode, out.stderr)
+
+
 @case("replay-with-one-altered-resigned-weight-names-the-first-token-that-differs")
 def _():
     folder = tempfile.mkdtemp(dir=root)
