@@ -23,6 +23,7 @@
 
 #define WATCH_US 50000
 #define PING_US 15000000
+#define STRANGERS_US 1000000 /* between two events about clients without a key */
 #define N_TEXT 2
 
 typedef struct engine {
@@ -150,7 +151,8 @@ static void on_denied(void *user, ig_status status, const audit_ref *ref)
 
 /* A refusal that cannot be recorded, for want of room or memory, is still a refusal: it computes
  * nothing and is no reason to end the log. */
-void pipeline_denied(server *sv, const char *api, const api_key *key, const api_error *error)
+static void put_denied(server *sv, const char *api, const api_key *key, const api_error *error,
+                       int64_t n)
 {
     event *e = mem_alloc(sizeof *e);
     if (!e) return;
@@ -160,9 +162,26 @@ void pipeline_denied(server *sv, const char *api, const api_key *key, const api_
     event_str(e, EV_DENIED_REASON, api_error_reason(error));
     event_int(e, EV_DENIED_HTTP, error->http);
     event_str(e, EV_DENIED_ERR, error->code);
-    event_int(e, EV_DENIED_N, 1);
+    event_int(e, EV_DENIED_N, n);
     if (audit_append_async(sv->log, e, on_denied, NULL) != IG_OK) ig_error_clear();
     mem_free(e);
+}
+
+/* Whoever reaches the port can be refused for want of a key as often as they like: such refusals
+ * are counted, and the watcher writes the count, lest strangers fill the log's disk. */
+void pipeline_denied(server *sv, const char *api, const api_key *key, const api_error *error)
+{
+    if (error->http == 401)
+        atomic_fetch_add(&sv->n_strangers, 1);
+    else
+        put_denied(sv, api, key, error, 1);
+}
+
+static void tell_strangers(server *sv)
+{
+    static const api_error unknown = {.http = 401, .code = "invalid_api_key"};
+    int64_t n = atomic_exchange(&sv->n_strangers, 0);
+    if (n) put_denied(sv, "other", NULL, &unknown, n);
 }
 
 static ig_status admit(server *sv, request *r)
@@ -543,13 +562,20 @@ static void watch_request(request *r, int64_t now)
 static void *watch_main(void *arg)
 {
     server *sv = arg;
+    int64_t told = 0;
     lock_take(&sv->lock);
     while (!atomic_load(&sv->stopping)) {
         (void)cond_wait_until(&sv->stop_watching, &sv->lock, clock_mono_us() + WATCH_US);
         int64_t now = clock_mono_us();
         for (int32_t i = 0; i < sv->n_open; i++) watch_request(sv->open[i], now);
+        if (now - told < STRANGERS_US || !atomic_load(&sv->n_strangers)) continue;
+        lock_drop(&sv->lock);
+        tell_strangers(sv);
+        told = now;
+        lock_take(&sv->lock);
     }
     lock_drop(&sv->lock);
+    tell_strangers(sv);
     return NULL;
 }
 

@@ -14,7 +14,8 @@ void pipeline_stop(server *sv);
  * ret_error is the answer (already
  * recorded as denied); r may be dropped. */
 bool pipeline_submit(server *sv, request *r, api_error *ret_error);
-/* Records a refusal before there was a request (authentication, size, route). */
+/* Records a refusal before there was a request (authentication, size, route); those for want of a
+ * key together, one event a second. */
 void pipeline_denied(server *sv, const char *api, const api_key *key, const api_error *e);
 /* The log has died, or cannot take what it must: ends admissions and what is open, and tells the
  * owner of the server, once. */

@@ -77,11 +77,12 @@ typedef struct server {
     lock lock;             /* below */
     struct request **open; /* owned: admitted and not over */
     int32_t n_open, cap_open;
-    bool draining;           /* no more admissions */
-    char dead[256];          /* why the log died; "" while it lives */
-    _Atomic bool ready_flag; /* warm, and the last engine step was fine */
-    _Atomic bool log_lost;   /* `dead` is set: what is open ends as an error */
-    _Atomic bool cut;        /* the time to drain is over: likewise */
+    bool draining;               /* no more admissions */
+    char dead[256];              /* why the log died; "" while it lives */
+    _Atomic bool ready_flag;     /* warm, and the last engine step was fine */
+    _Atomic bool log_lost;       /* `dead` is set: what is open ends as an error */
+    _Atomic int64_t n_strangers; /* refusals of clients without a key that no event counts yet */
+    _Atomic bool cut;            /* the time to drain is over: likewise */
     _Atomic bool stopping;
     _Atomic int64_t engine_beat_us; /* last time that the engine looped */
     struct recent *recent;          /* owned: ring of ended requests, by id */

@@ -146,6 +146,24 @@ def _():
         server.close()
 
 
+@case("strangers-are-counted-and-do-not-fill-the-log")
+def _():
+    path = root + "/some-keys"
+    open(path, "w").write("key1 tenant1 " + "0" * 64 + "\n")
+    server = Server(INGOT, "--api-keys", path)
+    try:
+        begin = time.monotonic()
+        for _ in range(200):
+            assert server.request("POST", CHAT, {"messages": U})[0] == 401
+        seconds = time.monotonic() - begin
+        assert server.stop() == 0, server.stderr()
+        counts = [e["n"] for e in server.events() if e["type"] == "denied" and e["reason"] == "auth"]
+        assert sum(counts) == 200 and len(counts) <= seconds + 3, counts
+        server.verify()
+    finally:
+        server.close()
+
+
 @case("a-keys-file-is-refused-with-its-line")
 def _():
     path = root + "/bad-keys"
