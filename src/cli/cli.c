@@ -89,6 +89,14 @@ void cli_put(FILE *out, str text, bool lines)
     }
 }
 
+void cli_json(const char *before, const char *text)
+{
+    AUTO(buf) b = {0};
+    buf_init(&b, (size_t)1 << 20);
+    buf_json_string(&b, text, strlen(text));
+    printf("%s%s", before, buf_status(&b) == IG_OK ? b.data : "null");
+}
+
 int cli_fail(const char *command, ig_status s)
 {
     static const int codes[] = {

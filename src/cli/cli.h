@@ -51,6 +51,8 @@ typedef struct command_info {
  * over what stands on the terminal or fake lines of ours, show as \xNN; with `lines`, newlines and
  * tabs stay. */
 void cli_put(FILE *out, str text, bool lines);
+/* Prints `before`, then text as a JSON string on stdout; null without memory. */
+void cli_json(const char *before, const char *text);
 /* Prints "ingot COMMAND: MESSAGE" of a failed status to stderr and gives the exit code for it. */
 int cli_fail(const char *command, ig_status s);
 int cli_no_command(const char *name);

@@ -33,16 +33,18 @@ static bool parse_rule(const char *text, char *pattern, size_t cap, convert_rule
 static int report(bool json, const char *bundle, const convert_result *r, const stage_report *s)
 {
     double seconds = (double)s->us * 1e-6;
-    if (json)
-        printf("{\"bundle\":\"%s\",\"tensors\":%lld,\"parameters\":%lld,\"bytes\":%lld,"
+    if (json) {
+        cli_json("{\"bundle\":", bundle);
+        printf(",\"tensors\":%lld,\"parameters\":%lld,\"bytes\":%lld,"
                "\"shards\":%lld,\"bits_per_weight\":%.3f,\"seconds\":%.3f}\n",
-               bundle, (long long)r->n_tensors, (long long)r->n_parameters, (long long)r->n_bytes,
+               (long long)r->n_tensors, (long long)r->n_parameters, (long long)r->n_bytes,
                (long long)r->n_shards, r->bits_per_weight, seconds);
-    else
+    } else {
         printf("%s: %lld tensors, %lld parameters, %.2f bits per weight, %.1f MB in %lld shards, "
                "%.2f s\nnext: ingot sign %s --key FILE\n",
                bundle, (long long)r->n_tensors, (long long)r->n_parameters, r->bits_per_weight,
                (double)r->n_bytes * 1e-6, (long long)r->n_shards, seconds, bundle);
+    }
     return EXIT_DONE;
 }
 

@@ -134,11 +134,13 @@ static void tell_json(const server *sv, const ready_times *t)
     buf_init(&parts, 4096);
     ready_json(t, &parts);
     format_address(sv, address, sizeof address);
-    printf("{\"ready\":true,\"address\":\"%s\",\"model\":\"%s\",\"kset\":\"%s\","
+    cli_json("{\"ready\":true,\"address\":", address);
+    cli_json(",\"model\":", sv->model.name);
+    printf(",\"kset\":\"%s\","
            "\"hash_bytes\":%lld,\"touch_bytes\":%lld,\"kv_bytes\":%lld,\"arena_bytes\":%lld,"
            "\"parts_us\":%s,\"load_us\":%lld,\"warm_us\":%lld,\"ready_us\":%lld,"
            "\"rest_us\":%lld}\n",
-           address, sv->model.name, f->kset, (long long)t->hash_bytes, (long long)t->touch_bytes,
+           f->kset, (long long)t->hash_bytes, (long long)t->touch_bytes,
            (long long)f->kv_pool_bytes, (long long)f->arena_bytes, parts.data ? parts.data : "{}",
            (long long)ready_stage_us(t, STAGE_LOAD), (long long)ready_stage_us(t, STAGE_WARM),
            (long long)ready_total_us(t), (long long)ready_rest_us(t));

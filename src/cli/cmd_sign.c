@@ -42,11 +42,12 @@ static int run(int argc, char **argv)
     if (s != IG_OK) return cli_fail("sign", s);
     for (int i = 0; i < SHA256_N; i++) snprintf(hex + 2 * i, 3, "%02x", root[i]);
     double seconds = (double)(clock_mono_us() - begin) * 1e-6;
-    if (json)
-        printf("{\"bundle\":\"%s\",\"root\":\"%s\",\"seconds\":%.3f}\n", args.text[0], hex,
-               seconds);
-    else
+    if (json) {
+        cli_json("{\"bundle\":", args.text[0]);
+        printf(",\"root\":\"%s\",\"seconds\":%.3f}\n", hex, seconds);
+    } else {
         printf("%s/model.sig: root %s, %.2f s\n", args.text[0], hex, seconds);
+    }
     return EXIT_DONE;
 }
 

@@ -60,14 +60,15 @@ static int run(int argc, char **argv)
     progress_end(&line);
     if (s != IG_OK) return cli_fail("verify", s);
     double seconds = (double)(clock_mono_us() - begin) * 1e-6;
-    if (json)
-        printf("{\"bundle\":\"%s\",\"verified\":true,\"root\":\"%s\",\"key\":\"%s\",\"files\":%lld,"
+    if (json) {
+        cli_json("{\"bundle\":", args.text[0]);
+        printf(",\"verified\":true,\"root\":\"%s\",\"key\":\"%s\",\"files\":%lld,"
                "\"bytes\":%lld,\"seconds\":%.3f}\n",
-               args.text[0], m.root, m.fingerprint, (long long)m.n_files, (long long)m.n_bytes,
-               seconds);
-    else
+               m.root, m.fingerprint, (long long)m.n_files, (long long)m.n_bytes, seconds);
+    } else {
         printf("%s: verified, %lld files, %.1f MB, %.2f s\n  root %s\n  key  %s\n", args.text[0],
                (long long)m.n_files, (double)m.n_bytes * 1e-6, seconds, m.root, m.fingerprint);
+    }
     s = tell_release(args.text[0], json);
     return s == IG_OK ? EXIT_DONE : cli_fail("verify", s);
 }

@@ -410,6 +410,15 @@ def _():
     assert len(narrowed) == 1 and "180 more" in narrowed[0], out.stderr
 
 
+@case("json-of-a-bundle-whose-name-needs-escapes")
+def _():
+    path = root + '/a "name" \\ with\ta tab'
+    shutil.copytree(BUNDLE, path, copy_function=os.link)
+    os.remove(path + "/model.sig")
+    for out in (ingot("sign", path, "--key", KEY, "--json"), ingot("verify", path, "--trust", KEY + ".pub", "--json")):
+        assert out.returncode == 0 and json.loads(out.stdout)["bundle"] == path, out
+
+
 @case("pack-over-an-existing-bundle")
 def _():
     out = ingot("pack", "build/demo-model.gguf", BUNDLE)
