@@ -20,7 +20,7 @@ def decode(model, threads, n):
 
 
 def with_busy_core(model, n):
-    busy = subprocess.Popen(["taskset", "-c", "1", sys.executable, "-c", "while True: pass"], start_new_session=False)
+    busy = subprocess.Popen(["taskset", "-c", "1", sys.executable, "-c", "while True: pass"])
     try:
         return decode(model, 2, n)
     finally:

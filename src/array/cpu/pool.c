@@ -31,7 +31,7 @@
 #define POOL_PORTION 16             /* blocks taken at once, at most */
 #define POOL_PAUSES 300             /* before a waiter yields */
 #define POOL_YIELDS 8               /* between two looks at the clock */
-#define POOL_PARK_US 4000
+#define POOL_PARK_US 4000 /* more than the host needs between two steps, for sampling say */
 #define POOL_BURST_US 500 /* of work, then the core is offered to others */
 #define POOL_CHECK_US 100 /* about how often a working thread looks at the clock */
 #define POOL_MAX_CHECK 256
